@@ -1,0 +1,1 @@
+"""Attention-based neural machine translation after Luong et al. (2015) and Bahdanau et al. (2014)."""

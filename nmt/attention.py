@@ -21,7 +21,7 @@ ScoreName = Literal["dot", "general", "concat", "concat_identity", "location"]
 
 @dataclass(frozen=True)
 class Readings:
-    """Places where the paper, its authors' code and plain correctness differ; `named` gives the three whole readings."""
+    """Where the paper, its authors' code and plain correctness differ; `named` gives the three whole readings."""
 
     source_end: Literal["encoded", "absent"] = "encoded"  # is the source's `</s>` read and attended?
     padding: Literal["masked", "unmasked"] = "masked"  # unmasked: each pad adds exp(score of a zero vector)
@@ -182,8 +182,10 @@ class LocalMonotonic(nn.Module):
 
 
 class LocalPredictive(nn.Module):
-    """local-p: p_t = S sigmoid(v_p . tanh(W_p h_t)) (eq. 9); the softmax over the window around floor(p_t) is multiplied
-    by a Gaussian around p_t (eq. 10) and not renormalised, unless the readings say otherwise.
+    """local-p: p_t = S sigmoid(v_p . tanh(W_p h_t)) (eq. 9).
+
+    The softmax over the window around floor(p_t) is multiplied by a Gaussian around p_t (eq. 10) and not
+    renormalised, unless the readings say otherwise.
     """
 
     def __init__(self, hidden: int, half_width: int, readings: Readings) -> None:

@@ -125,10 +125,8 @@ class LuongModel(TranslationModel):
         """Undo the reading order; zero at padding; (batch, source, hidden)."""
         source = states.shape[1]
         slot = torch.arange(source, device=states.device).expand(len(states), source)
-        if self.config.reverse:
-            slot = source - 1 - slot
-        else:
-            slot = (slot + source - length.unsqueeze(1)).clamp(max=source - 1)
+        padding = source - length.unsqueeze(1)
+        slot = source - 1 - slot if self.config.reverse else (slot + padding).clamp(max=source - 1)
         ordered = states.gather(1, slot.unsqueeze(2).expand_as(states))
         return ordered * positions_before(length, source).unsqueeze(2)
 

@@ -1,0 +1,88 @@
+"""What the columns of the papers' tables are: where a value is found, how it is printed, what convention it follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+NOT_MEASURED = "not measured"
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric of a table: heading, its name in reported.csv, decimals, and a sentence for the caption."""
+
+    label: str
+    reported: str
+    decimals: int
+    convention: str
+
+
+_AER = "AER by forced decoding, one link a target word"
+COLUMNS = {
+    "perplexity": Column("Perplexity", "ppl", 2, ""),
+    "nll": Column("NLL", "nll", 1, "NLL: negative log-likelihood a sentence"),
+    "bleu_tokenized": Column("BLEU", "bleu_tokenized", 1, "BLEU: tokenised, case-sensitive"),
+    "bleu_tokenized_unk": Column(
+        "BLEU after unk replacement", "bleu_tokenized_unk", 1, "BLEU: tokenised, case-sensitive"
+    ),
+    "bleu_nist": Column("NIST BLEU", "bleu_nist", 1, "NIST BLEU: mteval-v13a on detokenised, normalised text"),
+    "aer": Column("AER", "aer", 2, f"{_AER}, at the step that predicts it"),
+    "aer_input": Column("AER (input step)", "aer", 2, f"{_AER}, at the step where it is input (footnote 14)"),
+    "entropy": Column("Attention entropy", "entropy", 2, "Entropy of the attention weights in nats, mean over steps"),
+    "sharpness": Column("Largest weight", "sharpness", 2, "Largest weight: mean over steps"),
+}
+
+
+def measured(score: dict, column: str, replaced: bool) -> dict:
+    """Value, interval and signature of a column from a score file; empty if the file does not hold it."""
+    if column == "perplexity":
+        found = score.get("perplexity")
+        return {"value": found["value"]} if found else {}
+    if column == "nll":
+        found = score.get("perplexity")
+        return {"value": found["nll"] / score["lines"]} if found else {}
+    if column in ("entropy", "sharpness"):
+        return {"value": score[column]} if score.get(column) is not None else {}
+    if column.startswith("aer"):
+        rules = score.get("alignment", {})
+        rule = "input" if column == "aer_input" else "predicting"
+        found = rules.get(rule, rules.get("symmetric"))  # a statistical aligner knows no steps
+        return {"value": found["aer"], "interval": found["interval"]} if found else {}
+    kind = "replaced" if replaced or column.endswith("_unk") else "raw"
+    found = (score.get(kind) or {}).get(column.removesuffix("_unk"))
+    return {"value": found["score"]} | {k: found[k] for k in ("interval", "signature")} if found else {}
+
+
+def show(frame: pd.DataFrame, column: str) -> dict[str, list[str]]:
+    """The printed fields of a column, by heading; of the optional ones, only those some row has."""
+    digits = COLUMNS[column].decimals
+    own = frame["system"].notna()
+
+    def number(field: str, form: str) -> list[str]:
+        return [NOTHING if pd.isna(value) else form.format(value) for value in frame[f"{column}_{field}"]]
+
+    ours = number("ours", f"{{:.{digits}f}}")
+    low, high = (number(field, f"{{:.{digits}f}}") for field in ("low", "high"))
+    fields = {
+        "paper": [NOTHING if pd.isna(value) else value for value in frame[f"{column}_paper"]],
+        "ours": [NOT_MEASURED if mine and text == NOTHING else text for text, mine in zip(ours, own, strict=True)],
+        "difference": [text.replace("-", "−") for text in number("difference", f"{{:+.{digits}f}}")],
+        "95% interval": [NOTHING if a == NOTHING else f"[{a}, {b}]" for a, b in zip(low, high, strict=True)],
+        "p": ["<0.001" if text == "0.000" else text for text in number("p", "{:.3f}")],
+    }
+    return {name: texts for name, texts in fields.items() if name == "ours" or set(texts) != {NOTHING}}
+
+
+def latex_escape(text: str) -> str:
+    """Text that LaTeX prints as it stands."""
+    special = {c: f"\\{c}" for c in "&%$#_{}"} | {
+        "\\": "\\textbackslash{}",
+        "~": "\\textasciitilde{}",
+        "^": "\\textasciicircum{}",
+        "<": "\\textless{}",
+        ">": "\\textgreater{}",
+    }
+    return "".join(special.get(character, character) for character in text)

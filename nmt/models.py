@@ -9,13 +9,17 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
+from nmt.bahdanau import BahdanauConfig, BahdanauModel
 from nmt.config import from_mapping, nearest
 from nmt.files import atomic_path, read_json, write_json
 from nmt.interface import TranslationModel
 from nmt.luong import LuongConfig, LuongModel
 from nmt.vocab import Vocabulary
 
-FAMILIES: dict[str, tuple[type, type]] = {"luong": (LuongConfig, LuongModel)}
+FAMILIES: dict[str, tuple[type, type]] = {
+    "luong": (LuongConfig, LuongModel),
+    "bahdanau": (BahdanauConfig, BahdanauModel),
+}
 
 
 def build_model(config: Mapping[str, Any], vocabularies: tuple[int, int], seed: int) -> TranslationModel:

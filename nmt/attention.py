@@ -1,7 +1,8 @@
 """Attention as two orthogonal choices: how a source position is scored, and which positions are looked at.
 
-Luong et al. 2015, section 3. All positions are 1-based and in the original order of the source sentence, whatever the
-order in which the encoder read it. h_t is the decoder's top state (`query`), hbar_s the encoder's (`annotations`).
+Luong et al. 2015, section 3; the additive score: Bahdanau et al. 2015, appendix A.1.2. All positions are 1-based and in
+the original order of the source sentence, whatever the order in which the encoder read it. h_t is the decoder's top
+state (`query`), hbar_s the encoder's (`annotations`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 UNKNOWN_POSITION = -1e4
 
 ScopeName = Literal["global", "local-m", "local-p"]
-ScoreName = Literal["dot", "general", "concat", "concat_identity", "location"]
+ScoreName = Literal["dot", "general", "concat", "concat_identity", "location", "additive"]
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,15 @@ class Readings:
 
 @dataclass(frozen=True)
 class AttentionConfig:
-    """Which attention; `window` is D of the local scopes, `longest` the number of positions a location score knows."""
+    """Which attention; `window` is D of the local scopes, `longest` the number of positions a location score knows,
+    `hidden` the width n' of an additive score (as wide as the query if None).
+    """
 
     scope: ScopeName = "global"
     score: ScoreName = "general"
     window: int = 10
     longest: int = 50
+    hidden: int | None = None
 
 
 @dataclass(frozen=True)
@@ -88,21 +92,21 @@ class Dot(nn.Module):
 class General(Dot):
     """score(h_t, hbar_s) = h_t . W_a hbar_s"""
 
-    def __init__(self, hidden: int) -> None:
+    def __init__(self, query: int, annotations: int) -> None:
         super().__init__()
-        self.project = nn.Linear(hidden, hidden, bias=False)  # W_a
+        self.project = nn.Linear(annotations, query, bias=False)  # W_a
 
     def keys(self, annotations: Tensor) -> Tensor:
         return self.project(annotations)
 
 
-class Concat(nn.Module):
-    """score(h_t, hbar_s) = v_a . tanh(W_a [h_t; hbar_s]); `identity` fixes hbar_s's part of W_a to I (footnote 15)."""
+class Additive(nn.Module):
+    """score(s_{i-1}, h_j) = v_a . tanh(W_a s_{i-1} + U_a h_j)"""
 
-    def __init__(self, hidden: int, identity: bool = False) -> None:
+    def __init__(self, query: int, annotations: int, hidden: int) -> None:
         super().__init__()
-        self.project_query = nn.Linear(hidden, hidden, bias=False)
-        self.project_annotations = nn.Identity() if identity else nn.Linear(hidden, hidden, bias=False)
+        self.project_query = nn.Linear(query, hidden, bias=False)  # W_a
+        self.project_annotations: nn.Module = nn.Linear(annotations, hidden, bias=False)  # U_a
         self.weigh = nn.Linear(hidden, 1, bias=False)  # v_a
 
     def keys(self, annotations: Tensor) -> Tensor:
@@ -111,6 +115,15 @@ class Concat(nn.Module):
     def forward(self, query: Tensor, keys: Tensor, length: Tensor) -> Tensor:
         joint = self.project_query(query).unsqueeze(2) + keys.unsqueeze(1)  # (batch, queries, source, hidden)
         return self.weigh(torch.tanh(joint)).squeeze(3)  # (batch, queries, source)
+
+
+class Concat(Additive):
+    """score(h_t, hbar_s) = v_a . tanh(W_a [h_t; hbar_s]); `identity` fixes hbar_s's part of W_a to I (footnote 15)."""
+
+    def __init__(self, query: int, annotations: int, identity: bool = False) -> None:
+        super().__init__(query, annotations, query)
+        if identity:
+            self.project_annotations = nn.Identity()
 
 
 class Location(nn.Module):
@@ -137,17 +150,27 @@ class Location(nn.Module):
         return scores.gather(2, index).masked_fill(~known, UNKNOWN_POSITION)  # (batch, queries, source)
 
 
-def build_score(config: AttentionConfig, hidden: int, reverse: bool, readings: Readings) -> nn.Module:
-    """The score function a config names."""
+def build_score(config: AttentionConfig, query: int, annotations: int, reverse: bool, readings: Readings) -> nn.Module:
+    """The score function a config names, for queries and annotations of the given widths.
+
+    Raises ValueError if the score needs both equally wide and they are not.
+    """
+    if config.score in ("dot", "concat_identity") and query != annotations:
+        raise ValueError(
+            f"model.attention.score: {config.score} needs annotations as wide as the decoder's state ({query}), found "
+            f"{annotations}; choose general, concat or additive"
+        )
     match config.score:
         case "dot":
             return Dot()
         case "general":
-            return General(hidden)
+            return General(query, annotations)
         case "concat" | "concat_identity":
-            return Concat(hidden, identity=config.score == "concat_identity")
+            return Concat(query, annotations, identity=config.score == "concat_identity")
         case "location":
-            return Location(hidden, config.longest, slots=readings.location == "slots", reverse=reverse)
+            return Location(query, config.longest, slots=readings.location == "slots", reverse=reverse)
+        case "additive":
+            return Additive(query, annotations, config.hidden or query)
 
 
 # ---------------------------------------------------------------- scopes (sections 3.1 and 3.2)
@@ -240,16 +263,22 @@ def build_scope(config: AttentionConfig, hidden: int, readings: Readings) -> nn.
 
 
 class Attention(nn.Module):
-    """A score and a scope: queries in, contexts and weights out."""
+    """A score and a scope: queries in, contexts and weights out; annotations as wide as queries unless given."""
 
-    def __init__(self, config: AttentionConfig, hidden: int, reverse: bool, readings: Readings) -> None:
+    def __init__(
+        self, config: AttentionConfig, hidden: int, reverse: bool, readings: Readings, annotations: int | None = None
+    ) -> None:
         super().__init__()
-        self.score = build_score(config, hidden, reverse, readings)
+        self.score = build_score(config, hidden, annotations or hidden, reverse, readings)
         self.scope = build_scope(config, hidden, readings)
 
     def prepare(self, annotations: Tensor, length: Tensor) -> Attended:
         """Compute once a sentence what does not depend on the query."""
         return Attended(annotations, self.score.keys(annotations), length)
+
+    def weights(self, query: Tensor, source: Attended, time: Tensor) -> Tensor:
+        """a_t: (batch, queries, hidden) h_t and (queries,) t, 1-based, to (batch, queries, source)."""
+        return self.scope(self.score(query, source.keys, source.length), query, source, time)
 
     def forward(self, query: Tensor, source: Attended, time: Tensor) -> tuple[Tensor, Tensor]:
         """c_t = sum_s a_t(s) hbar_s, and a_t.
@@ -257,6 +286,5 @@ class Attention(nn.Module):
         query: (batch, queries, hidden) h_t; time: (queries,) t, 1-based.
         Returns (batch, queries, hidden) and (batch, queries, source).
         """
-        scores = self.score(query, source.keys, source.length)
-        weights = self.scope(scores, query, source, time)
+        weights = self.weights(query, source, time)
         return weights @ source.annotations, weights

@@ -105,7 +105,7 @@ def translate(
     found = search(translator.model, sources, search_settings(translator, decoding), choose_device(device))
     tokens = [translator.target.decode(hypothesis.words) for hypothesis in found]
     if attention is not None:
-        write_attention(attention, [h.attention for h in found if h.attention is not None])
+        write_attention(attention, [hypothesis.attention for hypothesis in found])
     if output is None:
         for words in tokens:
             print(" ".join(words))
@@ -152,11 +152,9 @@ def force(
         for i, hypothesis in zip(kept, found, strict=True):
             for step, positions in (alignments(hypothesis, len(pairs[0][i])) or {}).items():
                 links[step][i] = [[position, t] for t, position in enumerate(positions)]
-        if attention is not None:
-            by_line = {i: hypothesis.attention for i, hypothesis in zip(kept, found, strict=True)}
-            write_attention(attention, [by_line.get(i, EMPTY_MATRIX) for i in range(len(pairs[0]))])
-    elif attention is not None:
-        write_attention(attention, [])
+    if attention is not None:
+        by_line = {i: hypothesis.attention for i, hypothesis in zip(kept, found, strict=True)}
+        write_attention(attention, [by_line.get(i) for i in range(len(pairs[0]))])
     write_json(
         output,
         {

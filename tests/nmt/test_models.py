@@ -42,7 +42,7 @@ def test_initialisation_fills_its_range():
         ({"attention": "global"}, r"model\.attention: found 'global', expected a mapping"),
         (
             {"readings": {"padding": "mask"}},
-            r"model\.readings\.padding: found 'mask', expected one of masked, unmasked",
+            r"readings\.padding: found 'mask', expected one of masked, unmasked",
         ),
         ({"reverse": 1}, r"model\.reverse: found 1, expected a value of type bool"),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from nmt.bahdanau import BahdanauConfig, BahdanauModel
 from nmt.config import from_mapping, nearest
+from nmt.ensemble import Ensemble, Member
 from nmt.files import atomic_path, read_json, write_json
 from nmt.interface import TranslationModel
 from nmt.luong import LuongConfig, LuongModel
@@ -59,6 +60,20 @@ class Translator:
 
     def __init__(self, model: TranslationModel, system: dict[str, Any], source: Vocabulary, target: Vocabulary) -> None:
         self.model, self.system, self.source, self.target = model, system, source, target
+
+
+def load_ensemble(folders: Sequence[Path], average: str, device: str | torch.device = "cpu") -> Translator:
+    """Several model folders as one model; its system is that of the first, with `members` added.
+
+    Raises ValueError naming the folder whose vocabularies differ from the first's.
+    """
+    members = [load_model(folder, device) for folder in folders]
+    named = [
+        Member(str(folder), each.model, each.source.words, each.target.words)
+        for folder, each in zip(folders, members, strict=True)
+    ]
+    system = members[0].system | {"members": [each.system["name"] for each in members]}
+    return Translator(Ensemble(named, average).eval(), system, members[0].source, members[0].target)
 
 
 def load_model(folder: Path, device: str | torch.device = "cpu") -> Translator:

@@ -131,7 +131,6 @@ def force(
     device: Device = "auto",
 ) -> None:
     """Read given translations (forced decoding): perplexity, and the word alignment that attention makes."""
-    from nmt.alignment import attention_entropy
     from nmt.attention_file import write_attention
     from nmt.search import force as read
 
@@ -162,7 +161,7 @@ def force(
             "words": words,
             "sentences": len(found),
             "perplexity": math.exp(nll / words) if words else None,
-            "entropy": attention_entropy([h.attention for h in found]) if attends else None,
+            "entropy": mean_entropy(found, sources) if attends else None,
             "links": links,
         },
     )
@@ -245,6 +244,16 @@ def alignments(hypothesis: Hypothesis, source_length: int) -> dict[str, list[int
     if hypothesis.attention is None or source_length == 0:
         return None
     return {step: aligned_source(hypothesis.attention, source_length, step) for step in ("predicting", "input")}
+
+
+def mean_entropy(hypotheses: list[Hypothesis], sources: list[Any]) -> float:
+    """Entropy of attention over the source's words in nats, mean over the steps of all sentences."""
+    import numpy as np
+
+    from nmt.alignment import attention_entropy
+
+    pairs = zip(hypotheses, sources, strict=True)
+    return float(np.nanmean(np.concatenate([attention_entropy(h.attention, len(s)) for h, s in pairs])))
 
 
 def main() -> None:

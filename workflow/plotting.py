@@ -61,4 +61,5 @@ def save(figure: Figure, output: Path, title: str, caption: str) -> None:
         with atomic_path(output.with_name(output.name + ending)) as path:
             figure.savefig(path, bbox_inches="tight", **options)
     pyplot.close(figure)
-    write_json(output.with_name(output.name + ".json"), {"name": output.name, "title": title, "caption": caption})
+    about = {"kind": "figure", "name": output.name, "title": title, "caption": caption}
+    write_json(output.with_name(output.name + ".json"), about)

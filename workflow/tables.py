@@ -12,27 +12,33 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class Column:
-    """A metric of a table: heading, its name in reported.csv, decimals, and a sentence for the caption."""
+    """A metric of a table: heading, name in reported.csv, decimals, what is better, sentence for the caption."""
 
     label: str
     reported: str
     decimals: int
+    better: str  # "high", "low", or "" where neither is
     convention: str
 
 
 _AER = "AER by forced decoding, one link a target word"
+_BLEU = "BLEU: tokenised, case-sensitive"
+_NIST = "NIST BLEU: mteval-v13a on detokenised, normalised text"
 COLUMNS = {
-    "perplexity": Column("Perplexity", "ppl", 2, ""),
-    "nll": Column("NLL", "nll", 1, "NLL: negative log-likelihood a sentence"),
-    "bleu_tokenized": Column("BLEU", "bleu_tokenized", 1, "BLEU: tokenised, case-sensitive"),
-    "bleu_tokenized_unk": Column(
-        "BLEU after unk replacement", "bleu_tokenized_unk", 1, "BLEU: tokenised, case-sensitive"
+    "perplexity": Column("Perplexity", "ppl", 2, "low", ""),
+    "nll": Column("NLL", "nll", 1, "low", "NLL: negative log-likelihood a sentence, in nats"),
+    "bleu_tokenized": Column("BLEU", "bleu_tokenized", 1, "high", _BLEU),
+    "bleu_tokenized_unk": Column("BLEU after unk replacement", "bleu_tokenized_unk", 1, "high", _BLEU),
+    "bleu_nist": Column("NIST BLEU", "bleu_nist", 1, "high", _NIST),
+    "bleu_nist_unk": Column("NIST BLEU after unk replacement", "bleu_nist_unk", 1, "high", _NIST),
+    "aer": Column("AER", "aer", 2, "low", f"{_AER}, at the step that predicts it"),
+    "aer_input": Column(
+        "AER (input step)", "aer", 2, "low", "Input step: link at the step that reads it (footnote 14)"
     ),
-    "bleu_nist": Column("NIST BLEU", "bleu_nist", 1, "NIST BLEU: mteval-v13a on detokenised, normalised text"),
-    "aer": Column("AER", "aer", 2, f"{_AER}, at the step that predicts it"),
-    "aer_input": Column("AER (input step)", "aer", 2, f"{_AER}, at the step where it is input (footnote 14)"),
-    "entropy": Column("Attention entropy", "entropy", 2, "Entropy of the attention weights in nats, mean over steps"),
-    "sharpness": Column("Largest weight", "sharpness", 2, "Largest weight: mean over steps"),
+    "entropy": Column(
+        "Attention entropy", "entropy", 2, "", "Entropy of the attention weights in nats, mean over steps"
+    ),
+    "sharpness": Column("Largest weight", "sharpness", 2, "", "Largest weight: mean over steps"),
 }
 
 

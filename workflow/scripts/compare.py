@@ -20,7 +20,7 @@ from workflow.scoring import (
     reference_texts,
 )
 
-METRICS = {"bleu_tokenized": "bleu_tokenized", "bleu_tokenized_unk": "bleu_tokenized", "bleu_nist": "bleu_nist"}
+METRICS = ("bleu_tokenized", "bleu_nist")
 
 
 def hypothesis_path(translations: Path, row: dict, column: str, test: str) -> Path:
@@ -52,8 +52,8 @@ def main(
     raw_references = read_parallel(reference_raw, len(references), reference_text)
     surface = Surface(table["direction"].partition("-")[2], escaped)
     comparisons, read = [], set()
-    for column in (c for c in table["columns"] if c in METRICS):
-        metric = METRICS[column]
+    for column in (c for c in table["columns"] if c.removesuffix("_unk") in METRICS):
+        metric = column.removesuffix("_unk")
         reference = reference_texts(metric, references, raw_references, surface)
         for row, above in measured_pairs(rows, test):
             paths = [hypothesis_path(translations, rows[i], column, test) for i in (above, row)]

@@ -20,8 +20,9 @@ UNLIKE = (
 
 def read_scores(folder: Path, row: dict, test: str) -> dict | None:
     """The score file of a row; None if the row has no system or was not measured."""
-    path = folder / str(row.get("system")) / f"{row.get('test', test)}.json"
-    return read_json(path) if row.get("system") and path.exists() else None
+    name = row.get("system") or row.get("aligner")
+    path = folder / str(name) / f"{row.get('test', test)}.json"
+    return read_json(path) if name and path.exists() else None
 
 
 def reported_value(reported: pd.DataFrame, table: dict, row: dict, column: Column) -> str | None:
@@ -50,7 +51,7 @@ def build_frame(table: dict, scores: Path, comparisons: dict, reported: pd.DataF
         record: dict[str, Any] = {
             "label": row["label"],
             "paper_row": row.get("paper_row"),
-            "system": row.get("system"),
+            "system": row.get("system") or row.get("aligner"),
             "test": row.get("test", table["test"]),
             "replaced": row.get("replace", False),
         }
@@ -141,9 +142,11 @@ def main(
     write_json(
         output.with_name(output.name + ".json"),
         {
+            "kind": "table",
             "name": table["name"],
             "title": title,
             "caption": caption,
+            "better": {COLUMNS[name].label: COLUMNS[name].better for name in table["columns"]},
             "header": [list(pair) for pair in display.columns],
             "rows": display.to_numpy().tolist(),
             "measured": [

@@ -77,7 +77,7 @@ def plain_search(model: ToyModel, source: np.ndarray, decoding: Decoding) -> lis
         finished += [ending for ending in endings if ending[0] >= bar]
         if len(finished) >= decoding.maximum_finished:
             break
-    return sorted(finished, key=lambda item: -item[0])
+    return sorted(finished, key=lambda item: -item[0] / (len(item[1]) + 1) ** decoding.length_normalisation)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -93,10 +93,11 @@ def test_a_wide_beam_finds_the_best_of_all_translations(seed: int, changes: dict
 @pytest.mark.parametrize("beam", [1, 2, 3, 5])
 @pytest.mark.parametrize("best", [1, 3])
 @pytest.mark.parametrize("end_bias", [-1.0, 1.5])
-def test_the_search_is_that_of_the_plain_one(beam: int, best: int, end_bias: float) -> None:
-    for seed in range(4):
+@pytest.mark.parametrize("power", [0.0, 2.0])
+def test_the_search_is_that_of_the_plain_one(beam: int, best: int, end_bias: float, power: float) -> None:
+    for seed in range(3):
         model = ToyModel(vocabulary=8, seed=seed, bias={EOS: end_bias})
-        decoding = Decoding(beam=beam, best=best)
+        decoding = Decoding(beam=beam, best=best, length_normalisation=power)
         for source, found in zip(SOURCES, translate_best(model, SOURCES, decoding), strict=True):
             expected = plain_search(model, source, decoding)[:best]
             assert [hypothesis.words for hypothesis in found] == [words for _, words in expected]
@@ -161,9 +162,12 @@ def test_unknown_words_may_be_generated_unless_forbidden() -> None:
 
 
 def test_at_most_so_many_hypotheses_finish() -> None:
+    """A sentence stops at that many: what would finish later, and rank higher, is never seen."""
     model = ToyModel(vocabulary=8, seed=4, bias={EOS: 1.0})
-    found = translate_best(model, SOURCES, Decoding(beam=4, best=10, maximum_finished=3))
-    assert {len(hypotheses) for hypotheses in found} == {3}
+    decoding = Decoding(beam=4, best=10, maximum_finished=3, length_normalisation=2.0)
+    for source, found in zip(SOURCES, translate_best(model, SOURCES, decoding), strict=True):
+        expected = plain_search(model, source, decoding)[:3]
+        assert [hypothesis.words for hypothesis in found] == [words for _, words in expected]
 
 
 def test_order_is_kept_and_empty_sentences_never_reach_the_model() -> None:

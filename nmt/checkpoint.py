@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from nmt.files import atomic_path, read_json, write_json
+from nmt.optimiser import Optimiser
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class Journal:
 class TrainingState:
     """All that training needs to go on as if nothing had happened: weights, optimiser, generators, sums, journal."""
 
-    def __init__(self, model: nn.Module, optimiser: torch.optim.Optimizer, device: torch.device) -> None:
+    def __init__(self, model: nn.Module, optimiser: Optimiser, device: torch.device) -> None:
         self.model, self.optimiser, self.device = model, optimiser, device
         self.journal = Journal()
         self.best: dict[str, Tensor] = {}  # weights of the best dev perplexity so far
@@ -64,12 +65,10 @@ class TrainingState:
 
     def tensors(self) -> dict[str, Tensor]:
         """Copies, on the CPU, of every tensor of the state, by name."""
-        optimiser = self.optimiser.state_dict()["state"]
         tensors = {f"model.{name}": _copy(value) for name, value in self.model.state_dict().items()}
         tensors |= {f"best.{name}": value for name, value in self.best.items()}
         tensors |= {f"sums.{name}": _copy(value) for name, value in self.sums.items()}
-        for index, values in optimiser.items():
-            tensors |= {f"optimiser.{index}.{name}": _copy(value) for name, value in values.items()}
+        tensors |= {f"optimiser.{name}": _copy(value) for name, value in self.optimiser.state().items()}
         tensors["random.cpu"] = torch.get_rng_state()
         if self.device.type == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)
@@ -79,13 +78,10 @@ class TrainingState:
         """Take up a saved state."""
         self.model.load_state_dict(_below("model.", tensors))
         self.best = _below("best.", tensors)
-        for name, value in _below("sums.", tensors).items():
-            self.sums[name].copy_(value)
-        optimiser = self.optimiser.state_dict()
-        for name, value in _below("optimiser.", tensors).items():
-            index, key = name.split(".", 1)
-            optimiser["state"].setdefault(int(index), {})[key] = value
-        self.optimiser.load_state_dict(optimiser)
+        for name, value in self.sums.items():
+            value.copy_(tensors[f"sums.{name}"])
+        for name, value in self.optimiser.state().items():
+            value.copy_(tensors[f"optimiser.{name}"])
         torch.set_rng_state(tensors["random.cpu"])
         if self.device.type == "cuda" and "random.cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
@@ -93,7 +89,7 @@ class TrainingState:
 
     def save(self, folder: StateFolder) -> None:
         """Write the state as the folder's newest generation."""
-        folder.save(self.tensors(), asdict(self.journal))
+        folder.save(self.tensors(), vars(self.journal))
 
     def load(self, folder: StateFolder) -> bool:
         """Take up the folder's newest whole generation; False if it has none."""

@@ -140,8 +140,7 @@ class _Run:
         self.first_bad = torch.zeros((), dtype=torch.int64, device=self.state.device)  # update; 0: none
         self.last_tick = self.last_save = time.monotonic()
         while journal.epoch <= config.epochs and not self.stalled():
-            for group in self.state.optimiser.param_groups:
-                group["lr"] = learning_rate(config, journal.epoch)
+            self.state.optimiser.learning_rate = learning_rate(config, journal.epoch)
             self.plan = plan_epoch(self.corpus, config, self.seed, journal.epoch)
             for batch in batches(self.corpus, self.plan[journal.position :]):
                 if config.evaluate_every and journal.update % config.evaluate_every == 0:
@@ -160,7 +159,7 @@ class _Run:
         """One step down the gradient, or none if loss or gradient is not finite, nor any after such a one."""
         journal, sums = self.state.journal, self.state.sums
         loss = batch_loss(self.model, batch.to(self.state.device), self.config)
-        self.state.optimiser.zero_grad(set_to_none=True)
+        self.model.zero_grad(set_to_none=True)
         loss.backward()
         norm = clip_gradients(self.model, self.config)
         journal.update, journal.position = journal.update + 1, journal.position + 1

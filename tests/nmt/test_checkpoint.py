@@ -170,10 +170,12 @@ def test_a_fingerprint_follows_content_and_not_order():
 def test_a_restored_state_is_the_saved_one_to_the_bit(tmp_path, optimiser):
     def fresh() -> TrainingState:
         model = Recurrent()
-        return TrainingState(model, make_optimiser(model, TrainingConfig(optimiser=optimiser)), torch.device("cpu"))
+        state = TrainingState(model, make_optimiser(model, TrainingConfig(optimiser=optimiser)), torch.device("cpu"))
+        state.optimiser.learning_rate = 0.5
+        return state
 
     def step(state: TrainingState) -> None:
-        state.optimiser.zero_grad()
+        state.model.zero_grad()
         (state.model.output(torch.rand(4, 8)) * torch.rand(12)).sum().backward()
         state.optimiser.step()
         state.sums["nll"] += torch.rand(())

@@ -105,6 +105,7 @@ def test_as_coded_clipping_leaves_embeddings_out_of_the_norm_but_scales_them(rea
 def test_adadelta_is_zeiler_s():
     weight = nn.Parameter(torch.tensor([1.0]))
     optimiser = make_optimiser(nn.ParameterList([weight]), TrainingConfig(optimiser="adadelta"))
+    optimiser.learning_rate = 0.5
     x, square, delta = 1.0, 0.0, 0.0
     for gradient in (2.0, -1.0, 0.5):
         weight.grad = torch.tensor([gradient])
@@ -112,7 +113,7 @@ def test_adadelta_is_zeiler_s():
         square = 0.95 * square + 0.05 * gradient**2
         change = -math.sqrt(delta + 1e-6) / math.sqrt(square + 1e-6) * gradient
         delta = 0.95 * delta + 0.05 * change**2
-        x += change
+        x += 0.5 * change
     assert weight.item() == pytest.approx(x, rel=1e-6)
 
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt.attention import Attended, Attention, AttentionConfig, Readings
+from nmt.attention import Additive, Attended, Attention, AttentionConfig, Global, Readings
+from nmt.bahdanau_fast import AttentiveRecurrence, GatedRecurrence
 from nmt.interface import Batch, Forced, Step, TranslationModel, positions_before
 from nmt.vocab import EOS
 
@@ -27,6 +28,7 @@ class BahdanauConfig:
     )
     initialisation: float = 0.01  # standard deviation of the weights that are neither recurrent nor the alignment's
     alignment_initialisation: float = 0.001  # standard deviation of W_a and U_a
+    fast: bool = True  # the recurrences of `bahdanau_fast` where they apply; False: the plain loops
 
 
 @dataclass(frozen=True)
@@ -164,12 +166,22 @@ class BahdanauModel(TranslationModel):
         inputs = torch.stack(
             [unit.project(words.transpose(0, 1)) for unit, words in zip(self.encoder, embedded, strict=True)], 1
         )  # (source, directions, batch, 3 hidden)
-        hidden = inputs.new_zeros(*inputs.shape[1:3], self.config.hidden)
-        matrices, states = transposed(list(self.encoder)), []
+        initial = inputs.new_zeros(*inputs.shape[1:3], self.config.hidden)
+        states = self._unroll(inputs, initial, list(self.encoder))[1:]
+        return states.permute(1, 2, 0, 3)
+
+    def _unroll(self, inputs: Tensor, hidden: Tensor, units: list[GatedUnit]) -> Tensor:
+        """States before the first and after each step; inputs, hidden as in `gated_step`, inputs of all steps."""
+        if self._fast(inputs):
+            return GatedRecurrence.apply(inputs, hidden, *transposed(units))
+        matrices, states = transposed(units), [hidden]
         for step in inputs.unbind(0):
-            hidden = gated_step(step, hidden, *matrices)
-            states.append(hidden)
-        return torch.stack(states, 2)
+            states.append(gated_step(step, states[-1], *matrices))
+        return torch.stack(states)  # (time + 1, units, rows, hidden)
+
+    def _fast(self, like: Tensor) -> bool:
+        """Whether the written-out backward passes apply: they know one precision."""
+        return self.config.fast and not torch.is_autocast_enabled(like.device.type)
 
     # ------------------------------------------------------------ decoder
 
@@ -214,7 +226,7 @@ class BahdanauModel(TranslationModel):
         """See `TranslationModel.forward`."""
         memory = self.encode(batch.source, batch.source_length)
         embedded = self.target_embedding(batch.target_input)  # (batch, target, embedding)
-        hidden, weights = self._read(memory, embedded)
+        hidden, weights = self._read(memory, self.decoder.project(embedded))
         context = weights @ memory.source.annotations  # (batch, target, annotation)
         mask = batch.target_mask()  # (batch, target)
         deep = self._deep(hidden[mask], embedded[mask], context[mask])  # (words, maxout): never sees padding
@@ -222,16 +234,44 @@ class BahdanauModel(TranslationModel):
         likelihood = word_likelihood.new_zeros(mask.shape).masked_scatter(mask, word_likelihood)
         return Forced(likelihood, None if self.attention is None else weights)
 
-    def _read(self, memory: BahdanauMemory, embedded: Tensor) -> tuple[Tensor, Tensor]:
-        """s_{i-1} (batch, target, hidden) and alpha_i (batch, target, annotations) of each step i."""
+    def _read(self, memory: BahdanauMemory, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """s_{i-1} (batch, target, hidden) and alpha_i (batch, target, annotations) of each step i.
+
+        inputs: (batch, target, 3 hidden) W_z, W_r and W times E y_{i-1}.
+        """
+        if self.attention is None:  # nothing to wait for: c is the same at every step
+            steps = (inputs + memory.inputs).transpose(0, 1).unsqueeze(1)  # (target, 1, batch, 3 hidden)
+            states = self._unroll(steps, memory.initial.unsqueeze(0), [self.decoder])[:-1]
+            return states.squeeze(1).transpose(0, 1), inputs.new_ones(*inputs.shape[:2], 1)
+        if (
+            self._fast(inputs)
+            and isinstance(self.attention.score, Additive)
+            and isinstance(self.attention.scope, Global)
+        ):
+            return self._read_fast(memory, inputs)
         state, hidden, weights = self.start(memory), [], []
         matrices = transposed([self.decoder])
-        for inputs in self.decoder.project(embedded).unbind(1):
+        for step in inputs.unbind(1):
             hidden.append(state.hidden)
-            after, attention = self._advance(memory, state, inputs, matrices)
+            after, attention = self._advance(memory, state, step, matrices)
             state = BahdanauState(after, state.time + 1)
             weights.append(attention)
         return torch.stack(hidden, 1), torch.cat(weights, 1)
+
+    def _read_fast(self, memory: BahdanauMemory, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """`_read` for global additive attention."""
+        score = self.attention.score
+        states, weights = AttentiveRecurrence.apply(
+            inputs.transpose(0, 1),
+            memory.initial,
+            memory.source.keys,
+            memory.inputs,
+            ~memory.source.inside(),
+            torch.cat([score.project_query.weight, self.decoder.gates.weight]).T,
+            score.weigh.weight.squeeze(0),
+            self.decoder.candidate.weight.T,
+        )
+        return states.transpose(0, 1), weights.transpose(0, 1)
 
 
 def backward_order(length: Tensor, source: int) -> Tensor:

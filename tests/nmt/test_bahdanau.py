@@ -16,18 +16,22 @@ SEARCH = AttentionConfig(score="additive", hidden=6)
 BOTH = pytest.mark.parametrize("attention", [None, SEARCH], ids=["RNNencdec", "RNNsearch"])
 
 
-def build(attention, dtype=torch.float64, seed=3):
+FAST = pytest.mark.parametrize("fast", [False, True], ids=["plain", "fast"])
+
+
+def build(attention, dtype=torch.float64, seed=3, fast=True):
     """A small model with large weights, biases and v_a included, so that every part matters."""
-    config = BahdanauConfig(11, 9, hidden=5, embedding=4, maxout=3, attention=attention)
+    config = BahdanauConfig(11, 9, hidden=5, embedding=4, maxout=3, attention=attention, fast=fast)
     model, generator = BahdanauModel(config), torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
         torch.nn.init.uniform_(parameter, -0.8, 0.8, generator=generator)
     return model.to(dtype).eval()
 
 
+@FAST
 @BOTH
-def test_equals_the_equations(attention):
-    model = build(attention)
+def test_equals_the_equations(attention, fast):
+    model = build(attention, fast=fast)
     parameters = {name: value.detach().numpy() for name, value in model.named_parameters()}
     forced = model(make_batch(PAIRS))
     for row, (source, target) in enumerate(PAIRS):
@@ -43,9 +47,10 @@ def test_equals_the_equations(attention):
             assert not found[:, len(source) + 1 :].any()
 
 
+@FAST
 @BOTH
-def test_gradients_against_finite_differences(attention):
-    model = build(attention)
+def test_gradients_against_finite_differences(attention, fast):
+    model = build(attention, fast=fast)
     batch = make_batch(PAIRS)
 
     def loss():
@@ -66,9 +71,10 @@ def test_gradients_against_finite_differences(attention):
         assert parameter.grad.any(), name
 
 
+@FAST
 @BOTH
-def test_forward_equals_repeated_step(attention):
-    model = build(attention)
+def test_forward_equals_repeated_step(attention, fast):
+    model = build(attention, fast=fast)
     batch = make_batch(PAIRS)
     forced = model(batch)
     memory = model.encode(batch.source, batch.source_length)
@@ -107,14 +113,41 @@ def test_beams_share_one_memory(attention):
             torch.testing.assert_close(second.attention[row], step.attention[0])
 
 
+@FAST
 @BOTH
-def test_padding_changes_nothing(attention):
-    model = build(attention, dtype=torch.float32)
+def test_padding_changes_nothing(attention, fast):
+    model = build(attention, dtype=torch.float32, fast=fast)
     together = model(make_batch(PAIRS))
     for row, pair in enumerate(PAIRS):
         alone = model(make_batch([pair]))
         steps = len(pair[1]) + 1
         torch.testing.assert_close(together.log_likelihood[row, :steps], alone.log_likelihood[0], atol=2e-6, rtol=2e-6)
+
+
+@BOTH
+def test_fast_recurrence_equals_plain(attention):
+    """Same numbers, attention and gradients, when the loss looks at the attention too."""
+    results = []
+    for fast in (True, False):
+        model = build(attention, fast=fast)
+        forced = model(make_batch(PAIRS))
+        loss = forced.log_likelihood.sum()
+        if attention is not None:
+            loss = loss + forced.attention.square().sum()
+        loss.backward()
+        results.append((forced.log_likelihood.detach(), {name: p.grad for name, p in model.named_parameters()}))
+    torch.testing.assert_close(results[0][0], results[1][0])
+    for name, gradient in results[0][1].items():
+        torch.testing.assert_close(gradient, results[1][1][name], msg=name)
+
+
+def test_lower_precision_takes_the_plain_path():
+    model = build(SEARCH, dtype=torch.float32)
+    batch = make_batch(PAIRS)
+    with torch.autocast("cpu", torch.bfloat16):
+        likelihood = model(batch).log_likelihood
+    likelihood.sum().backward()
+    torch.testing.assert_close(likelihood, model(batch).log_likelihood, atol=0.1, rtol=0.1)
 
 
 def test_padding_gets_no_annotation_and_no_gradient():

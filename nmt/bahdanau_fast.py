@@ -1,0 +1,170 @@
+"""The recurrences of the Bahdanau family with their backward passes written out.
+
+The same numbers and gradients as the plain loops of `bahdanau.py`, faster: what does not wait for the step before is
+computed for all steps at once, the gradient of every weight among it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+
+class GatedRecurrence(torch.autograd.Function):
+    """`gated_step` over a whole sequence, for several units side by side."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, inputs: Tensor, initial: Tensor, gates: Tensor, candidate: Tensor) -> Tensor:
+        """States before the first and after each step.
+
+        inputs: (time, units, rows, 3 hidden); initial: (units, rows, hidden); gates, candidate: as `gated_step` takes
+        them. Returns (time + 1, units, rows, hidden).
+        """
+        size = initial.shape[2]
+        states = inputs.new_empty(len(inputs) + 1, *initial.shape)
+        opened = inputs.new_empty(*inputs.shape[:3], 2 * size)  # z, r
+        proposed = inputs.new_empty(*inputs.shape[:3], size)  # h~
+        states[0] = initial
+        for t, step in enumerate(inputs):
+            hidden = states[t]
+            torch.sigmoid(torch.baddbmm(step[..., : 2 * size], hidden, gates), out=opened[t])
+            z, r = opened[t].chunk(2, 2)
+            torch.tanh(torch.baddbmm(step[..., 2 * size :], r * hidden, candidate), out=proposed[t])
+            torch.lerp(hidden, proposed[t], z, out=states[t + 1])
+        ctx.save_for_backward(states, opened, proposed, gates, candidate)
+        return states
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Gradients of inputs, initial, gates and candidate."""
+        states, opened, proposed, gates, candidate = ctx.saved_tensors
+        size, hidden = candidate.shape[1], states[:-1]
+        slopes = GatedSlopes(hidden, opened, proposed)
+        grad_inputs = torch.empty_like(torch.cat([opened, proposed], 3))
+        carried = grad[-1]
+        for t in reversed(range(len(opened))):
+            grad_gates, grad_candidate = grad_inputs[t].split((2 * size, size), 2)
+            carried = slopes.back(t, carried, candidate.mT, grad_gates, grad_candidate)
+            carried = torch.baddbmm(carried, grad_gates, gates.mT).add_(grad[t])
+        r_hidden = opened[..., size:] * hidden
+        return (
+            grad_inputs,
+            carried,
+            by_unit(hidden).mT @ by_unit(grad_inputs[..., : 2 * size]),
+            by_unit(r_hidden).mT @ by_unit(grad_inputs[..., 2 * size :]),
+        )
+
+
+class AttentiveRecurrence(torch.autograd.Function):
+    """RNNsearch's decoder with global additive attention over a whole sequence."""
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        words: Tensor,
+        initial: Tensor,
+        keys: Tensor,
+        annotations: Tensor,
+        outside: Tensor,
+        query: Tensor,
+        weigh: Tensor,
+        candidate: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """States before each step and the weights of the step.
+
+        words: (time, rows, 3 hidden), W_z, W_r and W times E y_{i-1}, with biases; initial: (rows, hidden) s_0;
+        keys: (rows, source, n') U_a h_j; annotations: (rows, source, 3 hidden) C_z h_j, C_r h_j, C h_j;
+        outside: (rows, source) True at padding; query: (hidden, n' + 2 hidden), transposed W_a, U_z and U_r;
+        weigh: (n') v_a; candidate: (hidden, hidden) transposed U.
+        Returns (time, rows, hidden) and (time, rows, source).
+        """
+        time, size, width = len(words), initial.shape[1], len(weigh)
+        states = words.new_empty(time, *initial.shape)
+        opened = words.new_empty(time, len(initial), 2 * size)  # z, r
+        proposed = torch.empty_like(states)  # s~
+        joint = words.new_empty(time, *keys.shape)  # tanh(W_a s_{i-1} + U_a h_j)
+        weights = words.new_empty(time, *keys.shape[:2])
+        states[0] = initial
+        for i in range(time):
+            asked = states[i] @ query  # (rows, n' + 2 hidden)
+            torch.tanh(keys + asked[:, :width].unsqueeze(1), out=joint[i])
+            torch.softmax((joint[i] @ weigh).masked_fill_(outside, -torch.inf), 1, out=weights[i])
+            if i == time - 1:  # no word waits for the state after the last
+                break
+            inputs = torch.baddbmm(words[i].unsqueeze(1), weights[i].unsqueeze(1), annotations).squeeze(1)
+            torch.sigmoid(inputs[:, : 2 * size] + asked[:, width:], out=opened[i])
+            z, r = opened[i].chunk(2, 1)
+            torch.tanh(torch.addmm(inputs[:, 2 * size :], r * states[i], candidate), out=proposed[i])
+            torch.lerp(states[i], proposed[i], z, out=states[i + 1])
+        opened, proposed = opened[:-1], proposed[:-1]
+        ctx.save_for_backward(states, weights, opened, proposed, joint, annotations, query, weigh, candidate)
+        return states, weights
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, grad_states: Tensor, grad_weights: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of forward's arguments."""
+        states, weights, opened, proposed, joint, annotations, query, weigh, candidate = ctx.saved_tensors
+        time, (size, width) = len(states), (states.shape[2], len(weigh))
+        slopes = GatedSlopes(states[:-1], opened, proposed)
+        grad_words = states.new_zeros(time, states.shape[1], 3 * size)
+        grad_asked = states.new_zeros(time, states.shape[1], width + 2 * size)
+        grad_scores = torch.empty_like(weights)
+        squares = torch.zeros_like(joint[0])  # sum over steps of score gradient * joint^2
+        carried = torch.zeros_like(states[0])
+        for i in reversed(range(time)):
+            grad_weight = grad_weights[i]
+            if i < time - 1:
+                grad_gates, grad_candidate = grad_words[i].split((2 * size, size), 1)
+                carried = slopes.back(i, carried, candidate.mT, grad_gates, grad_candidate)
+                grad_asked[i, :, width:] = grad_gates
+                grad_weight = grad_weight + (annotations @ grad_words[i].unsqueeze(2)).squeeze(2)
+            weighted = weights[i] * grad_weight
+            torch.addcmul(weighted, weights[i], weighted.sum(1, keepdim=True), value=-1, out=grad_scores[i])
+            # tanh' = 1 - joint^2, and each row's score gradients sum to 0
+            square = joint[i].square()
+            torch.mul((grad_scores[i].unsqueeze(1) @ square).squeeze(1), -weigh, out=grad_asked[i, :, :width])
+            squares.addcmul_(grad_scores[i].unsqueeze(2), square)
+            carried = torch.addmm(carried, grad_asked[i], query.mT).add_(grad_states[i])
+        grad_keys = (grad_scores.sum(0).unsqueeze(2) - squares) * weigh
+        r_hidden = opened[..., size:] * states[:-1]
+        return (
+            grad_words,
+            carried,
+            grad_keys,
+            weights.permute(1, 2, 0) @ grad_words.transpose(0, 1),
+            None,
+            states.flatten(0, 1).mT @ grad_asked.flatten(0, 1),
+            joint.flatten(0, 2).mT @ grad_scores.flatten(),
+            r_hidden.flatten(0, 1).mT @ grad_words[:-1, :, 2 * size :].flatten(0, 1),
+        )
+
+
+class GatedSlopes:
+    """What the backward step of a gated unit needs of its forward one; all steps at once."""
+
+    def __init__(self, hidden: Tensor, opened: Tensor, proposed: Tensor) -> None:
+        z, self.reset = opened.chunk(2, -1)
+        self.keep = 1 - z
+        self.to_candidate = z * (1 - proposed.square())
+        self.to_update = (proposed - hidden) * z * self.keep
+        self.to_reset = hidden * self.reset * (1 - self.reset)
+
+    def back(self, t: int, grad: Tensor, candidate: Tensor, grad_gates: Tensor, grad_candidate: Tensor) -> Tensor:
+        """Fill the gradients of step t's inputs to z, r and h~; return that of its state, but for the way through z, r.
+
+        grad: of the state after the step; candidate: U, not transposed.
+        """
+        size = grad.shape[-1]
+        torch.mul(grad, self.to_candidate[t], out=grad_candidate)
+        grad_r_hidden = grad_candidate @ candidate
+        torch.mul(grad, self.to_update[t], out=grad_gates[..., :size])
+        torch.mul(grad_r_hidden, self.to_reset[t], out=grad_gates[..., size:])
+        return torch.addcmul(grad * self.keep[t], grad_r_hidden, self.reset[t])
+
+
+def by_unit(values: Tensor) -> Tensor:
+    """(time, units, rows, features) as (units, time * rows, features)."""
+    return values.transpose(0, 1).flatten(1, 2)

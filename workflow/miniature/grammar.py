@@ -11,7 +11,8 @@ from workflow.miniature.nominal import ANIMATE, Entity, Nominal, NounPhrase
 from workflow.miniature.phrases import Phrase, SentencePair, Source, Target, contract, finish, phrase
 
 INANIMATE = ("building", "thing", "text", "plan", "problem", "vehicle", "town", "event", "debt", "place", "ground")
-EXTRA_CLAUSES = (0.825, 0.85, 0.88, 0.915, 0.955, 1.0)  # cumulative probability of 0, 1, 2... clauses after the first
+CHAINED = 0.17  # share of the sentences that go on, clause by clause,
+CHAIN_LENGTHS = (20, 45)  # until they have a number of words drawn evenly from these
 SIMPLE_FRAMES = ("bare", "object", "goal", "give")
 CLAUSE_FRAMES = ("that", "infinitive")
 WE = Entity(("person",), "m", True, "we")
@@ -119,10 +120,13 @@ class Grammar(Nominal):
         auxiliary = Source(text + "s" if text == "want" and not plural else text)
         to = [Source(word) for word in modal.english[1:]]
         base = Source(verb.base)
-        between = ([negation] if negation else []) + (adverb.source if adverb else [])
+        often = adverb.source if adverb else []
         closing = [Target(german.prefix + german.infinitive, (base,), tuple(to))]
         finite = Target(many if plural else third, (auxiliary,))
-        return VerbGroup([auxiliary], [*between, *to, base], finite, closing, negation=negation)
+        if to:  # often wants to read, but can often read
+            return VerbGroup([*often, auxiliary], [*to, base], finite, closing)
+        between = [negation, *often] if negation else often
+        return VerbGroup([auxiliary], [*between, base], finite, closing, negation=negation)
 
     def passive_group(self, verb: Verb, past: bool, plural: bool, *, negated: bool = False) -> VerbGroup:
         """is built: wird gebaut; was built: wurde gebaut."""
@@ -487,7 +491,8 @@ class Grammar(Nominal):
         if kind == "question":
             return finish(self.question() + phrase(["?"], ["?"]))
         text = self.subordinate_first() if kind == "conditional" else self.clause("main")
-        for _ in range(self.dice.weighted(range(len(EXTRA_CLAUSES)), EXTRA_CLAUSES)):
+        wanted = self.dice.number(*CHAIN_LENGTHS) if self.dice.chance(CHAINED) else 0
+        while len(text.source) < wanted:
             text += self.continuation(text)
         return finish(text + phrase(["."], ["."]))
 

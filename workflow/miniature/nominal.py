@@ -174,14 +174,14 @@ class Nominal:
         if self.dice.chance(0.15):
             return self.possessive(possessor)
         if entity.plural:
-            kinds, ends = (
-                ("the", "these", "", "number", "many", "some", "all", "no"),
-                (0.4, 0.5, 0.65, 0.8, 0.86, 0.92, 0.96, 1.0),
-            )
+            kinds = ("the", "these", "", "number", "many", "some", "all", "no")
+            ends = (0.4, 0.5, 0.65, 0.8, 0.86, 0.92, 0.96, 1.0)
         else:
             kinds, ends = ("the", "a", "this", "every", "no"), (0.52, 0.84, 0.93, 0.97, 1.0)
         kind = self.dice.weighted(kinds, ends)
         if negation and kind not in {"the", "these", "this", "a", ""}:
+            kind = "the"
+        if case == "dat" and kind == "no":
             kind = "the"
         if case == "gen" and kind in {"", "number"}:  # the genitive of a bare plural has a form of its own: von
             kind = "the"

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nmt import fused
 from nmt.attention import Attended, Attention, AttentionConfig, Readings
 from nmt.config import from_mapping
 from nmt.interface import Batch, Forced, Step, TranslationModel, positions_before
@@ -164,9 +165,17 @@ class LuongModel(TranslationModel):
     def forward(self, batch: Batch) -> Forced:
         """See `TranslationModel.forward`."""
         memory = self.encode(batch.source, batch.source_length)
-        read = self._read_fed if self.config.input_feeding else self._read_at_once
-        attentional, weights = read(memory, self.target_embedding(batch.target_input))
-        mask = batch.target_mask()  # (batch, target)
+        embedded, mask = self.target_embedding(batch.target_input), batch.target_mask()  # (batch, target ...)
+        fast = self.config.fast and fused.supports(self)
+        if not self.config.input_feeding:
+            attentional, weights = self._read_at_once(memory, embedded)
+        elif fast:
+            attentional, weights = fused.read_fed(self, memory, embedded)
+        else:
+            attentional, weights = self._read_fed(memory, embedded)
+        if fast:
+            words = fused.WordLikelihood.apply(attentional, self.output.weight, batch.target_output, mask)
+            return Forced(words, weights)
         logits = self.output(attentional[mask])  # (words, vocabulary): the softmax never sees padding
         word_likelihood = -F.cross_entropy(logits, batch.target_output[mask], reduction="none")
         return Forced(word_likelihood.new_zeros(mask.shape).masked_scatter(mask, word_likelihood), weights)

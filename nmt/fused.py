@@ -1,0 +1,508 @@
+"""The fast path: the input-feeding decoder and the word likelihoods as autograd functions with hand-written gradients.
+
+Same equations as `recurrence`, `attention` and `luong`, held to them in tests. What makes it fast:
+- products that do not wait for the recurrence are taken once for all steps: the embedding's part of the gates, W_c's
+  part of every annotation (W_c [c_t; h_t] = sum_s a_t(s) W_c1 hbar_s + W_c2 h_t), and all the weights' gradients;
+- everything that multiplies h_t is one product a step (`Queries`), and so is everything a layer reads;
+- the factors of the backward recurrence are computed for all steps at once;
+- one `unbind` makes the views of all steps; results are written where the next product reads them;
+- tanh x = 2 sigmoid(2x) - 1: on a CPU torch's sigmoid is six times as fast as its tanh.
+Time comes first: (time, batch, ...). d_x is the gradient of the loss with respect to x.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from nmt.attention import (
+    UNKNOWN_POSITION,
+    Additive,
+    Attended,
+    Attention,
+    Global,
+    LocalMonotonic,
+    LocalPredictive,
+    Location,
+    positions,
+    window,
+)
+
+if TYPE_CHECKING:
+    from nmt.luong import LuongMemory, LuongModel
+    from nmt.recurrence import StackedLSTM
+
+
+def supports(model: LuongModel) -> bool:
+    """Whether this file can stand in for the plain path: not for two exotic readings, nor for autocast's precisions."""
+    exotic = model.switches.location == "slots" or model.switches.gaussian == "before_softmax"
+    return not exotic and not torch.is_autocast_enabled(model.output.weight.device.type)
+
+
+# ---------------------------------------------------------------- one layer of LSTM
+
+
+def squash(x: Tensor) -> Tensor:
+    """tanh(x), in place."""
+    return torch.add(x.new_full((1, 1), -1.0), x.add_(x).sigmoid_(), alpha=2, out=x)
+
+
+class Layer:
+    """i, f, o = sigmoid(.), g = tanh(.); c = f * c + i * g; h = o * tanh(c), step by step, forward."""
+
+    def __init__(self, gates: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, accumulate: bool) -> None:
+        """gates: (time, batch, 4 hidden), overwritten by i, f, g, o; with `accumulate` it holds a part of what they are
+        functions of. weight: (4 hidden, read), of what the layer reads at a step, h_{t-1} last. hidden, cell: the
+        states before the first step, (batch, hidden).
+        """
+        (time, batch, _), self.size = gates.shape, hidden.shape[1]
+        self.gates, self.weight, self.beta = gates, weight, int(accumulate)
+        self.read = gates.new_empty(time + 1, batch, weight.shape[1])
+        self.states = self.read[:, :, -self.size :]  # (time + 1, batch, hidden) h
+        self.cells = gates.new_empty(time + 1, batch, self.size)
+        self.squashed = gates.new_empty(time, batch, self.size)  # tanh(c)
+        self.states[0], self.cells[0] = hidden, cell
+        self.transposed = weight.t().contiguous()  # (read, 4 hidden)
+        for of_g in (self.transposed, gates):  # tanh x = 2 sigmoid(2x) - 1
+            of_g[..., 2 * self.size : 3 * self.size] *= 2
+        self.minus_one = gates.new_full((1, 1), -1.0)
+        self.each = [x.unbind(0) for x in (gates, *gates.split(self.size, 2), self.read)]
+        self.each_state, self.each_cell, self.each_squashed = (
+            x.unbind(0) for x in (self.states, self.cells, self.squashed)
+        )
+        self.inputs = self.read[:, :, : -self.size].unbind(0)
+
+    def step(self, t: int) -> Tensor:
+        """h_t, once `inputs[t]` is written."""
+        gates, i, f, g, o, read = (x[t] for x in self.each)
+        gates.addmm_(read, self.transposed, beta=self.beta).sigmoid_()
+        torch.add(self.minus_one, g, alpha=2, out=g)
+        cell = torch.mul(f, self.each_cell[t], out=self.each_cell[t + 1]).addcmul_(i, g)
+        squashed = torch.add(cell, cell, out=self.each_squashed[t]).sigmoid_()
+        torch.add(self.minus_one, squashed, alpha=2, out=squashed)
+        return torch.mul(o, squashed, out=self.each_state[t + 1])
+
+
+class LayerBackward:
+    """The gradients of a `Layer`, from the last step to the first."""
+
+    def __init__(self, layer: Layer, d_hidden: Tensor, d_cell: Tensor) -> None:
+        """d_hidden, d_cell: of the last states, (batch, hidden)."""
+        self.layer, self.d_hidden, self.d_cell = layer, d_hidden, d_cell.clone()
+        self.d_cell_thrice = self.d_cell.unsqueeze(1)
+        i, f, g, o = layer.gates.split(layer.size, 2)
+        factor = torch.empty_like(layer.gates).unflatten(2, (4, layer.size))  # d_gates = these times d_c or d_h
+        torch.mul(g, i - i * i, out=factor[:, :, 0])
+        torch.mul(layer.cells[:-1], f - f * f, out=factor[:, :, 1])
+        torch.mul(i, 1 - g * g, out=factor[:, :, 2])
+        torch.mul(layer.squashed, o - o * o, out=factor[:, :, 3])
+        self.d_gates = factor.flatten(2)  # (time, batch, 4 hidden), each step's once it is done
+        through_tanh = o * (1 - layer.squashed * layer.squashed)  # d_c += d_h times this
+        self.each = [x.unbind(0) for x in (self.d_gates, factor[:, :, :3], factor[:, :, 3], through_tanh, f)]
+
+    def step(self, t: int, d_hidden: Tensor) -> Tensor:
+        """Gradient of what the layer reads at step t but h_{t-1}; d_hidden: of h_t, from all but the layer itself."""
+        d_gates, d_ifg, d_o, through_tanh, f = (x[t] for x in self.each)
+        d_hidden = d_hidden + self.d_hidden
+        self.d_cell.addcmul_(d_hidden, through_tanh)
+        d_o.mul_(d_hidden)
+        d_ifg.mul_(self.d_cell_thrice)
+        self.d_cell.mul_(f)
+        d_read = torch.mm(d_gates, self.layer.weight)  # (batch, read)
+        self.d_hidden = d_read[:, -self.layer.size :]
+        return d_read[:, : -self.layer.size]
+
+    def d_weight(self) -> Tensor:
+        """One product over all steps; (4 hidden, read)."""
+        return self.d_gates.flatten(0, 1).t() @ self.layer.read[:-1].flatten(0, 1)
+
+
+# ---------------------------------------------------------------- scores
+
+
+class ProductScore:
+    """dot and general: score of s = h_t . keys_s."""
+
+    def __init__(self, keys: Tensor) -> None:
+        self.keys, self.turned = keys, keys.transpose(1, 2)
+
+    def step(self, t: int, hidden: Tensor, query: Tensor | None, bias: Tensor) -> Tensor:
+        return torch.baddbmm(bias.unsqueeze(1), hidden.unsqueeze(1), self.turned).squeeze(1)  # (batch, source)
+
+    def back(self, t: int, d_scores: Tensor, d_query: Tensor) -> Tensor:
+        return torch.bmm(d_scores.unsqueeze(1), self.keys).squeeze(1)  # (batch, hidden)
+
+    def gradients(self, d_scores: Tensor, hidden: Tensor) -> tuple[Tensor, None]:
+        """Of the keys."""
+        return torch.bmm(d_scores.permute(1, 2, 0), hidden.transpose(0, 1)), None
+
+
+class LocationScore:
+    """score of s = (W_a h_t)_s, which the one product of h_t holds already."""
+
+    def step(self, t: int, hidden: Tensor, query: Tensor, bias: Tensor) -> Tensor:
+        return query + bias
+
+    def back(self, t: int, d_scores: Tensor, d_query: Tensor) -> None:
+        d_query.copy_(d_scores)
+
+    def gradients(self, d_scores: Tensor, hidden: Tensor) -> tuple[None, None]:
+        return None, None
+
+
+class AdditiveScore:
+    """additive, concat: score of s = v_a . tanh(query + keys_s)."""
+
+    def __init__(self, keys: Tensor, weigh: Tensor, time: int) -> None:
+        self.keys, self.weigh = keys, weigh  # (batch, source, hidden), (1, hidden)
+        self.joint = keys.new_empty(time, *keys.shape)  # (time, batch, source, hidden) the tanh
+        self.each = self.joint.unbind(0)
+
+    def step(self, t: int, hidden: Tensor, query: Tensor, bias: Tensor) -> Tensor:
+        joint = squash(torch.add(query.unsqueeze(1), self.keys, out=self.each[t]))
+        return torch.addmv(bias.flatten(), joint.flatten(0, 1), self.weigh[0]).view_as(bias)
+
+    def back(self, t: int, d_scores: Tensor, d_query: Tensor) -> None:
+        joint = self.each[t]
+        d_joint = (1 - joint * joint).mul_(self.weigh).mul_(d_scores.unsqueeze(2))  # (batch, source, hidden)
+        torch.sum(d_joint, 1, out=d_query)
+        self.d_keys = d_joint if t == len(self.each) - 1 else self.d_keys.add_(d_joint)
+
+    def gradients(self, d_scores: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the keys and of v_a."""
+        return self.d_keys, d_scores.reshape(1, -1) @ self.joint.flatten(0, 2)
+
+
+# ---------------------------------------------------------------- scopes
+
+
+class MaskedSoftmax:
+    """global and local-m: a_t = softmax(scores + bias)."""
+
+    def __init__(self, bias: Tensor, time: int) -> None:
+        self.bias = bias.expand(time, -1, -1).unbind(0)
+        self.weights = bias.new_empty(time, *bias.shape[1:])  # (time, batch, source) a_t
+        self.each = self.weights.unbind(0)
+
+    def step(self, t: int, scores: Tensor, centre: Tensor | None) -> Tensor:
+        return torch.softmax(scores, 1, out=self.each[t])
+
+    def back(self, t: int, d_weights: Tensor, d_centre: Tensor | None) -> Tensor:
+        return softmax_back(self.each[t], d_weights)
+
+    def gradients(self, centre: Tensor | None) -> None:
+        return None
+
+
+def softmax_back(weights: Tensor, d_weights: Tensor) -> Tensor:
+    """d_scores = a * (d_a - sum a d_a); (batch, source)."""
+    product = weights * d_weights
+    return product.addcmul_(weights, product.sum(1, keepdim=True), value=-1)
+
+
+class GaussianSoftmax(MaskedSoftmax):
+    """local-p: p_t = S sigmoid(v_p . tanh(W_p h_t)) (eq. 9); a_t = softmax in the window * Gaussian (eq. 10).
+
+    Renormalised, the same is softmax(scores + exponent of the Gaussian).
+    """
+
+    def __init__(self, bias: Tensor, time: int, scope: LocalPredictive, length: Tensor) -> None:
+        super().__init__(bias, time)
+        readings, self.half_width, self.weigh = scope.readings, scope.half_width, scope.weigh.weight
+        self.renormalised = readings.gaussian == "renormalised"
+        self.length = length.unsqueeze(1).to(bias.dtype)  # (batch, 1)
+        self.position = positions(bias.shape[2], bias).to(bias.dtype)  # (source,)
+        self.shift = float(readings.centre == "plus_one")
+        self.sharpness = 4 / self.half_width**2  # 1 / sigma^2
+        self.gradient = self.sharpness * (0.5 if readings.gaussian_gradient == "half" else 1)
+        self.share = bias.new_empty(time, bias.shape[1], 1)  # sigmoid(.)
+        self.each_share, self.turned = self.share.unbind(0), self.weigh.t()
+        self.softmax, self.gaussian = torch.empty_like(self.weights), torch.empty_like(self.weights)
+        self.each_softmax, self.each_gaussian = self.softmax.unbind(0), self.gaussian.unbind(0)
+
+    def step(self, t: int, scores: Tensor, centre: Tensor) -> Tensor:
+        share = torch.mm(squash(centre), self.turned, out=self.each_share[t]).sigmoid_()  # (batch, 1)
+        p = (share * self.length).add_(self.shift)
+        scores.masked_fill_((self.position - p.floor()).abs_() > self.half_width, -torch.inf)
+        exponent = (self.position - p).square_().mul_(-self.sharpness / 2)  # (batch, source)
+        if self.renormalised:
+            return torch.softmax(scores.add_(exponent), 1, out=self.each[t])
+        softmax = torch.softmax(scores, 1, out=self.each_softmax[t])
+        return torch.mul(softmax, torch.exp(exponent, out=self.each_gaussian[t]), out=self.each[t])
+
+    def prepare(self, tanh: Tensor) -> None:
+        """The factors of all steps; tanh: (time, batch, hidden) of W_p h_t."""
+        p = self.share * self.length + self.shift
+        pull = (self.position - p) * self.gradient  # d exponent / d p_t
+        if not self.renormalised:
+            pull *= self.weights
+        self.each_pull = pull.unbind(0)
+        self.each_slope = ((self.share - self.share.square()) * self.length).unbind(0)
+        self.each_through = ((1 - tanh * tanh) * self.weigh).unbind(0)
+        self.d_logit = torch.empty_like(self.share)  # of the sigmoid's argument
+        self.each_d_logit = self.d_logit.unbind(0)
+
+    def back(self, t: int, d_weights: Tensor, d_centre: Tensor) -> Tensor:
+        if self.renormalised:
+            d_exponent = d_scores = softmax_back(self.each[t], d_weights)
+        else:  # `each_pull` holds the other factor, a_t
+            d_exponent = d_weights
+            d_scores = softmax_back(self.each_softmax[t], d_weights * self.each_gaussian[t])
+        d_p = (d_exponent * self.each_pull[t]).sum(1, keepdim=True)
+        torch.mul(self.each_through[t], torch.mul(d_p, self.each_slope[t], out=self.each_d_logit[t]), out=d_centre)
+        return d_scores
+
+    def gradients(self, tanh: Tensor) -> Tensor:
+        """Of v_p; (1, hidden)."""
+        return self.d_logit.reshape(1, -1) @ tanh.flatten(0, 1)
+
+
+# ---------------------------------------------------------------- attention
+
+
+class Attend:
+    """h~_t = tanh(sum_s a_t(s) W_c1 hbar_s + W_c2 h_t), step by step.
+
+    `queries` holds every product of h_t: W_c2 h_t, which becomes h~_t, W_p h_t (local-p), the score's query.
+    """
+
+    def __init__(self, attention: Attention, source: Attended, projected: Tensor, of_query: Tensor, time: int) -> None:
+        """projected: (batch, source, hidden) W_c1 hbar_s; of_query: (queries, hidden)."""
+        (batch, _, size), self.projected, self.of_query = projected.shape, projected, of_query
+        self.transposed = of_query.t().contiguous()
+        bias, score, scope = static_bias(attention, source, time, projected), attention.score, attention.scope
+        local_p = isinstance(scope, LocalPredictive)
+        self.scope = GaussianSoftmax(bias, time, scope, source.length) if local_p else MaskedSoftmax(bias, time)
+        self.score: ProductScore | AdditiveScore | LocationScore
+        if isinstance(score, Location):
+            self.score = LocationScore()
+        elif isinstance(score, Additive):
+            self.score = AdditiveScore(source.keys, score.weigh.weight, time)
+        else:
+            self.score = ProductScore(source.keys)
+        self.queries = projected.new_empty(time, batch, len(of_query))
+        self.parts = [size, size if local_p else 0, len(of_query) - size * (1 + local_p)]
+        self.each = self.views(self.queries)
+        self.attentional = self.queries[:, :, :size]
+
+    def views(self, queries: Tensor) -> list[tuple[Tensor | None, ...]]:
+        """For each step: all, W_c2's part, the centre's and the score's (empty without)."""
+        return list(zip(*(x.unbind(0) for x in (queries, *queries.split(self.parts, 2))), strict=True))
+
+    def step(self, t: int, hidden: Tensor) -> Tensor:
+        """h~_t, (batch, hidden)."""
+        queries, attentional, centre, query = self.each[t]
+        torch.mm(hidden, self.transposed, out=queries)
+        scores = self.score.step(t, hidden, query, self.scope.bias[t])
+        weights = self.scope.step(t, scores, centre)
+        context = torch.bmm(weights.unsqueeze(1), self.projected).squeeze(1)  # (batch, hidden) W_c1 c_t
+        return squash(attentional.add_(context))
+
+    def prepare(self) -> None:
+        """What the backward pass computes for all steps at once."""
+        self.d_queries, self.d_scores = torch.empty_like(self.queries), torch.empty_like(self.scope.weights)
+        self.each_d, self.each_d_scores = self.views(self.d_queries), self.d_scores.unbind(0)
+        self.each_through = (1 - self.attentional * self.attentional).unbind(0)
+        if isinstance(self.scope, GaussianSoftmax):
+            self.scope.prepare(self.queries.split(self.parts, 2)[1])
+
+    def back(self, t: int, d_attentional: Tensor) -> Tensor:
+        """Gradient of h_t, (batch, hidden)."""
+        d_queries, d_sum, d_centre, d_query = self.each_d[t]
+        torch.mul(d_attentional, self.each_through[t], out=d_sum)  # of what h~_t is the tanh of
+        d_weights = torch.bmm(self.projected, d_sum.unsqueeze(2)).squeeze(2)  # (batch, source)
+        d_scores = self.each_d_scores[t].copy_(self.scope.back(t, d_weights, d_centre))
+        d_hidden = self.score.back(t, d_scores, d_query)  # but for what flows through the queries
+        return torch.addmm(d_queries.new_zeros(1, 1) if d_hidden is None else d_hidden, d_queries, self.of_query)
+
+    def gradients(self, hidden: Tensor) -> tuple[Tensor | None, ...]:
+        """Of W_c1 hbar_s, of what multiplies h_t, of keys, v_a and v_p; hidden: (time, batch, hidden) h_t."""
+        d_sums, _, _ = self.d_queries.split(self.parts, 2)
+        _, centre, _ = self.queries.split(self.parts, 2)
+        d_projected = torch.bmm(self.scope.weights.permute(1, 2, 0), d_sums.transpose(0, 1))
+        d_of_query = self.d_queries.flatten(0, 1).t() @ hidden.flatten(0, 1)
+        return d_projected, d_of_query, *self.score.gradients(self.d_scores, hidden), self.scope.gradients(centre)
+
+
+def static_bias(attention: Attention, source: Attended, time: int, like: Tensor) -> Tensor:
+    """What scores get that no state changes: -inf where attention may not look; (1 or time, batch, source)."""
+    scope, inside = attention.scope, source.inside()  # (batch, source)
+    allowed = inside.unsqueeze(0)
+    if isinstance(scope, LocalMonotonic):
+        centre = torch.minimum(positions(time, inside), source.length.unsqueeze(1))  # (batch, time)
+        allowed = window(centre, source, scope.half_width).transpose(0, 1)
+    elif isinstance(scope, Global) and not scope.masked:
+        allowed = torch.ones_like(allowed)
+    bias = like.new_zeros(allowed.shape)
+    if isinstance(attention.score, Location):
+        bias[:, :, attention.score.longest :] = UNKNOWN_POSITION
+    return bias.masked_fill_(~allowed, -torch.inf)
+
+
+# ---------------------------------------------------------------- the decoder
+
+
+class FedDecoder(torch.autograd.Function):
+    """The input-feeding decoder over all time steps: h~ and a_t, (batch, time, ...).
+
+    Masks are None or hold dropout's factors. Gradients flow to the tensors after them, in their order; those that
+    `attention` and `source` hold as well are given for that reason alone.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        attention: Attention | None,
+        source: Attended,
+        masks: list[Tensor | None],  # of h~_{t-1}, and of the input of every layer but the first
+        embedded: Tensor,  # (time, batch, embedding)
+        of_word: Tensor,  # (4 hidden, embedding) the first layer's weights of it
+        hidden: Tensor,  # (layers, batch, hidden) before the first step
+        cell: Tensor,
+        projected: Tensor | None,  # (batch, source, hidden) W_c1 hbar_s
+        of_query: Tensor | None,  # (queries, hidden), see `Attend`
+        keys: Tensor | None,
+        weigh_score: Tensor | None,  # v_a
+        weigh_centre: Tensor | None,  # v_p
+        *weights: Tensor,  # (4 hidden, 2 hidden) of each layer: of h~ or the state below, and of its own h
+    ) -> tuple[Tensor, Tensor | None]:
+        (time, batch, _), size = embedded.shape, hidden.shape[2]
+        first = (embedded.flatten(0, 1) @ of_word.t()).view(time, batch, 4 * size)
+        gates = [first, *(torch.empty_like(first) for _ in weights[1:])]
+        layers = [Layer(*each, accumulate=each[0] is first) for each in zip(gates, weights, hidden, cell, strict=True)]
+        attend = None if attention is None else Attend(attention, source, projected, of_query, time)
+        steps = [[None] * time if mask is None else mask.unbind(0) for mask in masks]
+        attentional = layers[-1].states[1:] if attend is None else attend.attentional  # (time, batch, hidden)
+        state = hidden.new_zeros(batch, size)
+        for t in range(time):
+            for layer, mask in zip(layers, steps, strict=True):
+                drop(state, mask[t], layer.inputs[t])
+                state = layer.step(t)
+            if attend is not None:
+                state = attend.step(t, state)
+        ctx.layers, ctx.attend, ctx.steps, ctx.embedded, ctx.of_word = layers, attend, steps, embedded, of_word
+        if attend is None:
+            return attentional.transpose(0, 1), None
+        alignment = attend.scope.weights.transpose(0, 1)
+        ctx.mark_non_differentiable(alignment)
+        return attentional.transpose(0, 1), alignment
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_attentional: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
+        attend, embedded = ctx.attend, ctx.embedded
+        zeros = torch.zeros_like(ctx.layers[0].cells[0])
+        layers = [LayerBackward(layer, zeros, zeros) for layer in ctx.layers]
+        if attend is not None:
+            attend.prepare()
+        d_fed = zeros
+        for t, d_state in reversed(list(enumerate(d_attentional.unbind(1)))):
+            d_state = d_state + d_fed
+            if attend is not None:
+                d_state = attend.back(t, d_state)
+            for layer, mask in reversed(list(zip(layers, ctx.steps, strict=True))):
+                d_state = layer.step(t, d_state)
+                if mask[t] is not None:
+                    d_state = d_state * mask[t]
+            d_fed = d_state
+        d_gates = layers[0].d_gates.flatten(0, 1)  # (time * batch, 4 hidden)
+        return (
+            *(None, None, None),
+            (d_gates @ ctx.of_word).view_as(embedded),
+            d_gates.t() @ embedded.flatten(0, 1),
+            torch.stack([layer.d_hidden for layer in layers]),
+            torch.stack([layer.d_cell for layer in layers]),
+            *((None,) * 5 if attend is None else attend.gradients(ctx.layers[-1].states[1:])),
+            *(layer.d_weight() for layer in layers),
+        )
+
+
+def drop(state: Tensor, mask: Tensor | None, out: Tensor) -> None:
+    """Write a state, with dropout if there is a mask, where the next product reads it."""
+    if mask is None:
+        out.copy_(state)
+    else:
+        torch.mul(state, mask, out=out)
+
+
+def read_fed(model: LuongModel, memory: LuongMemory, embedded: Tensor) -> tuple[Tensor, Tensor | None]:
+    """The fast form of `LuongModel._read_fed`: h~ (batch, target, hidden) and a_t (batch, target, source).
+
+    embedded: (batch, target, embedding). No gradient flows through a_t.
+    """
+    embedded, masks = embedded.transpose(0, 1), dropout_masks(model.decoder, embedded)
+    sizes = [model.config.embedding, model.config.hidden]
+    if masks[0] is not None:
+        of_embedded, masks[0] = masks[0].split(sizes, 2)
+        embedded = embedded * of_embedded
+    first, *above = model.decoder.layers
+    of_word, of_fed = first.weight_ih_l0.split(sizes, 1)
+    weights = [torch.cat([of_fed, first.weight_hh_l0], 1)]
+    weights += [torch.cat([layer.weight_ih_l0, layer.weight_hh_l0], 1) for layer in above]
+    parts = attention_parts(model, memory.source)
+    source = (model.attention, memory.source)
+    return FedDecoder.apply(*source, masks, embedded, of_word, memory.hidden, memory.cell, *parts, *weights)
+
+
+def attention_parts(model: LuongModel, source: Attended) -> tuple[Tensor | None, ...]:
+    """W_c1 hbar_s, all that multiplies h_t, the keys, v_a and v_p."""
+    if model.attention is None:
+        return (None,) * 5
+    score, scope = model.attention.score, model.attention.scope
+    of_context, of_top = model.combine.weight.split(model.config.hidden, 1)  # W_c1, W_c2
+    of_query, keys, weigh_score, weigh_centre = [of_top], source.keys, None, None
+    if isinstance(scope, LocalPredictive):
+        of_query.append(scope.project.weight)
+        weigh_centre = scope.weigh.weight
+    if isinstance(score, Additive):
+        of_query.append(score.project_query.weight)
+        weigh_score = score.weigh.weight
+    elif isinstance(score, Location):  # a row a position of the source; zero beyond the longest
+        columns, keys = source.annotations.shape[1], None
+        of_query.append(F.pad(score.project.weight[:columns], (0, 0, 0, max(0, columns - score.longest))))
+    return F.linear(source.annotations, of_context), torch.cat(of_query), keys, weigh_score, weigh_centre
+
+
+def dropout_masks(decoder: StackedLSTM, embedded: Tensor) -> list[Tensor | None]:
+    """Of the input of each layer, (time, batch, input), drawn as the plain path draws them: one seed, one result."""
+    if not decoder.training or decoder.dropout == 0:
+        return [None] * len(decoder.layers)
+    batch, time, _ = embedded.shape
+    ones = [embedded.new_ones(batch, layer.input_size) for layer in decoder.layers]
+    drawn = [[F.dropout(each, decoder.dropout) for each in ones] for _ in range(time)]
+    return [torch.stack(masks) for masks in zip(*drawn, strict=True)]
+
+
+# ---------------------------------------------------------------- words
+
+
+class WordLikelihood(torch.autograd.Function):
+    """log softmax(W_s h~)[word] of the real words of a batch, 0 at padding; one buffer from logits to gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, attentional: Tensor, weight: Tensor, words: Tensor, mask: Tensor) -> Tensor:
+        """attentional: (batch, target, hidden); words, mask: (batch, target); returns (batch, target)."""
+        real = mask.flatten().nonzero().squeeze(1)  # (words,)
+        states = attentional.flatten(0, 1).index_select(0, real)  # (words, hidden)
+        word = words.flatten().index_select(0, real).unsqueeze(1)
+        logits = states @ weight.t()  # (words, vocabulary)
+        torch.log_softmax(logits, 1, out=logits)
+        likelihood = logits.gather(1, word).squeeze(1)
+        if any(ctx.needs_input_grad):  # d_logits = onehot - softmax, but for the sign
+            d_logits = logits.exp_().scatter_add_(1, word, logits.new_full(word.shape, -1.0))
+            ctx.save_for_backward(d_logits, states, weight, real)
+        return likelihood.new_zeros(words.numel()).index_copy_(0, real, likelihood).view_as(words)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_likelihood: Tensor) -> tuple[Tensor | None, ...]:
+        d_logits, states, weight, real = ctx.saved_tensors
+        share = -d_likelihood.flatten().index_select(0, real).unsqueeze(1)  # (words, 1)
+        d_attentional = weight.new_zeros(d_likelihood.numel(), weight.shape[1])
+        d_attentional.index_copy_(0, real, (d_logits @ weight).mul_(share))
+        d_weight = d_logits.t() @ (states * share)
+        return d_attentional.view(*d_likelihood.shape, -1), d_weight, None, None

@@ -90,5 +90,6 @@ def latex_escape(text: str) -> str:
         "^": "\\textasciicircum{}",
         "<": "\\textless{}",
         ">": "\\textgreater{}",
+        "−": "$-$",  # pdflatex knows no U+2212
     }
     return "".join(special.get(character, character) for character in text)

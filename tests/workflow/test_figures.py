@@ -80,6 +80,7 @@ def test_crossings_by_hand():
     assert alignment_matrices.crossings({(0, 0), (1, 1), (2, 2)}) == 0
     assert alignment_matrices.crossings({(0, 2), (1, 1), (2, 0)}) == 3
     assert alignment_matrices.crossings({(0, 1), (0, 2), (1, 0)}) == 2
+    assert alignment_matrices.crossings({(0, 1), (1, 1), (2, 1)}) == 0
 
 
 def test_sentence_of_the_figure(tmp_path):
@@ -99,7 +100,7 @@ def test_alignment_figure(tmp_path):
     options = {"source": source, "target": target, "gold": gold, "output": tmp_path / "figure7"}
     alignment_matrices.main([f"global={tmp_path / 'a.npz'}"], **options)
     found = texts(tmp_path / "figure7.svg")
-    assert found.count("gesehen") == 2 and found.count("house") == 2 and found.count("</s>") == 1
+    assert found.count("gesehen") == 2 and found.count("house") == 2 and found.count("</s>") == 2
     assert "global" in found
     assert "Sentence 2" in read_json(tmp_path / "figure7.json")["caption"]
 

@@ -10,12 +10,12 @@ from workflow.scripts import table
 from workflow.tables import latex_escape
 
 REPORTED = """paper,table,row,system,direction,testset,metric,value
+bahdanau2015,4,1,wrong paper,en-fr,newstest2014,ppl,99
 luong2015,4,1,global (location),en-de,newstest2014,ppl,6.4
 luong2015,4,1,global (location),en-de,newstest2014,bleu_tokenized,18.1
 luong2015,4,1,global (location),en-de,newstest2014,bleu_tokenized_unk,19.3
 luong2015,4,4,local-m (dot),en-de,newstest2014,ppl,>7.0
 luong2015,4n,1,global (concat identity),en-de,newstest2014,ppl,6.7
-bahdanau2015,4,1,wrong paper,en-fr,newstest2014,ppl,99
 """
 SPEC = {
     "name": "table4",
@@ -46,7 +46,7 @@ def built(tmp_path):
         {
             "raw": {"bleu_tokenized": bleu(20.04)},
             "replaced": {"bleu_tokenized": bleu(22.5)},
-            "perplexity": {"value": 7.25, "words": 100, "nll": 198.1},
+            "perplexity": {"value": 5.25, "words": 100, "nll": 165.8},
         },
     )
     write_json(tmp_path / "scores/concat/mine.json", {"raw": {"bleu_tokenized": bleu(10)}, "perplexity": None})
@@ -64,7 +64,7 @@ def test_csv_equals_score_files_and_paper(built):
     assert first["bleu_tokenized_difference"] == pytest.approx(1.94)
     assert (first["bleu_tokenized_low"], first["bleu_tokenized_high"]) == (pytest.approx(19.04), pytest.approx(21.54))
     assert first["bleu_tokenized_unk_ours"] == 22.5
-    assert (first["perplexity_ours"], first["perplexity_paper"]) == (7.25, "6.4")
+    assert (first["perplexity_ours"], first["perplexity_paper"]) == (5.25, "6.4")
     assert (first["system"], first["test"], first["bleu_tokenized_signature"]) == (
         "location",
         "mine",
@@ -102,6 +102,7 @@ def test_latex_is_escaped_and_even(built):
     rows = [line.replace("\\&", "") for line in body.splitlines() if line.endswith("\\\\")]
     assert len(rows) == 4 and {row.count("&") for row in rows} == {columns - 1}
     assert text.count("{") == text.count("}")
+    assert "$-$" in text and "−" not in text
 
 
 def test_json_says_which_way_is_better(built):

@@ -58,6 +58,7 @@ def frame(axes, title: str, source: list[str], target: list[str]) -> None:
     axes.set_yticks(range(len(target)), target, fontsize=8)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
+    axes.set_axisbelow(True)
     axes.set(xlim=(-0.5, len(source) - 0.5), ylim=(len(target) - 0.5, -0.5), aspect="equal")
     axes.spines[:].set_visible(True)
     axes.set_title(title, y=-0.09, fontsize=9)
@@ -88,11 +89,11 @@ def main(
     figure, grid = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
     for axes, (label, path) in zip(grid.flat, panels, strict=False):
         weights = read_attention(path)[index][: len(targets[index])]
-        end = ["</s>"] * (weights.shape[1] - len(sources[index]))
-        frame(axes, label, sources[index] + end, targets[index])
+        columns_read = sources[index] + ["</s>"] * (weights.shape[1] - len(sources[index]))
+        frame(axes, label, columns_read, targets[index])
         draw_weights(axes, weights)
     axes = grid.flat[len(panels)]
-    frame(axes, "gold (filled: sure, open: possible)", sources[index], targets[index])
+    frame(axes, "gold (filled: sure, open: possible)", columns_read, targets[index])
     draw_gold(axes, *links[index])
     for axes in grid.flat[len(panels) + 1 :]:
         axes.remove()

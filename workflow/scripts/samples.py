@@ -23,7 +23,7 @@ NEGATIONS = {
 RULE = (
     "Chosen by rule, each sentence once, the first of equals: {names} whose best output holds most unknown words "
     "(at most 30 source words); {negations} with most negations; the longest source; {others} drawn at random "
-    "(seed {seed}). Replaced unknown words are marked ⟦like this⟧."
+    "(seed {seed}). Unknown words, replaced or not, are marked."
 )
 
 

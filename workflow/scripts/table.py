@@ -94,15 +94,17 @@ def markdown(display: pd.DataFrame, title: str, caption: str) -> str:
 
 def latex(display: pd.DataFrame, title: str, caption: str, name: str) -> str:
     """A LaTeX table (booktabs, multicolumn headers)."""
-    body = display.to_latex(
+    escaped = display.map(latex_escape)
+    escaped.columns = pd.MultiIndex.from_tuples([tuple(map(latex_escape, pair)) for pair in display.columns])
+    body = escaped.to_latex(
         index=False,
-        escape=True,
+        escape=False,
         column_format="l" + "r" * (display.shape[1] - 1),
         multicolumn_format="c",
         caption=f"{latex_escape(title)}. {latex_escape(caption)}",
         label=f"tab:{name}",
     )
-    return "% needs \\usepackage{booktabs,multirow} and UTF-8 input\n" + body
+    return "% needs \\usepackage{booktabs} and UTF-8 input\n" + body
 
 
 def full_caption(table: dict, frame: pd.DataFrame, like_paper: bool, note: str) -> str:

@@ -262,6 +262,26 @@ def test_no_source_occurs_twice(pairs):
     assert len({pair.source for pair in pairs}) == len(pairs) == sum(SIZES.values())
 
 
+class Scripted:
+    """A grammar which writes what it is told."""
+
+    def __init__(self, *sources: str):
+        self.rest = [SentencePair(tuple(text.split()), ("x", "y", "."), (), ()) for text in sources]
+
+    def sentence(self) -> SentencePair:
+        return self.rest.pop(0) if self.rest else SentencePair(("same", "again", "."), ("x", "y", "."), (), ())
+
+
+def test_known_and_ill_sized_sentences_are_drawn_again():
+    grammar = Scripted("a b .", "a b .", "b .", "c " * 51, "c d .")
+    seen = set()
+    assert corpus.new_pair(grammar, seen, "dev").source == ("a", "b", ".")
+    assert corpus.new_pair(grammar, seen, "dev").source == ("c", "d", ".")
+    assert corpus.new_pair(grammar, seen, "dev").source == ("same", "again", ".")
+    with pytest.raises(ValueError, match="set dev: found no new sentence in 100 attempts"):
+        corpus.new_pair(grammar, seen, "dev")
+
+
 def test_moses_returns_the_words_of_the_grammar(pairs):
     for language, side in (("en", "source"), ("de", "target")):
         moses = MosesTokenizer(lang=language)

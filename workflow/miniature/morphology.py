@@ -2,8 +2,6 @@
 
 import re
 
-CASES = ("nom", "acc", "dat", "gen")
-
 # gender m, f, n or p (plural)
 DEFINITE = {
     "nom": {"m": "der", "f": "die", "n": "das", "p": "die"},

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -187,8 +188,8 @@ def replace(
     sources = [split_words(line) for line in read_lines(source)]
     if len(records) != len(sources):
         raise ValueError(f"{translations} has {len(records)} lines, {source} has {len(sources)}; expected equally many")
-    replaced, kinds = [], []
-    for record, words in zip(records, sources, strict=True):
+    replaced, tokens_replaced = [], []
+    for line, (record, words) in enumerate(zip(records, sources, strict=True)):
         alignment = record["alignment"] and record["alignment"][alignment_step]
         tokens, kind = (
             (record["tokens"], [None] * len(record["tokens"]))
@@ -196,12 +197,13 @@ def replace(
             else replace_unknown(record["tokens"], alignment, words, entries)
         )
         replaced.append(" ".join(tokens))
-        kinds.append(kind)
+        tokens_replaced += [{"line": line, "position": i, "kind": k} for i, k in enumerate(kind) if k]
     unknown = sum(record["tokens"].count(SPECIALS[0]) for record in records)
-    totals = {name: sum(kind.count(name) for kind in kinds) for name in ("dictionary", "copy")}
+    kinds = Counter(token["kind"] for token in tokens_replaced)
+    totals = {"dictionary": kinds["dictionary"], "copy": kinds["copy"]}
     write_lines(plain, [" ".join(record["tokens"]) for record in records])
     write_lines(output, replaced)
-    write_json(counts, {"unknown": unknown, **totals, "alignment_step": alignment_step, "kinds": kinds})
+    write_json(counts, {"unknown": unknown, **totals, "alignment_step": alignment_step, "tokens": tokens_replaced})
 
 
 def choose_device(name: str) -> str:

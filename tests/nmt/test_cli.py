@@ -24,7 +24,7 @@ SYSTEM = {
         "hidden": 24,
         "embedding": 16,
         "initialisation": 0.4,
-        "attention": {"scope": "local-m", "score": "dot", "window": 1},
+        "attention": {"scope": "local-m", "score": "dot", "window": 0},
     },
     "training": {"batch_size": 8, "fetch": 200, "epochs": 10, "halve_after": 9},
     "decoding": {"beam": 3},

@@ -249,10 +249,12 @@ class _Run:
         """Save and raise Interrupted if a signal has come."""
         if self.stop.received:
             self.save()
-            raise Interrupted(
+            message = (
                 f"{self.stop.received}: stopped after update {self.state.journal.update}, the state is saved in "
                 f"{self.folder.path}; the same command continues"
             )
+            self.report.say(message)
+            raise Interrupted(message)
 
     def save(self) -> None:
         """Save the state, unless training has diverged (TrainingDiverged)."""

@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -60,7 +61,10 @@ def train(
         for side, prefix in zip(("source", "target"), pair, strict=True)
         for kind, path in (("ids", ids_path), ("offsets", offsets_path))
     } | {"source.vocabulary": checksum(source_vocabulary), "target.vocabulary": checksum(target_vocabulary)}
-    identity = fingerprint({key: settings[key] for key in ("model", "training", "seed")} | {"data": data})
+    decisive = {key: value for key, value in asdict(config).items() if key != "save_minutes"}
+    identity = fingerprint(
+        {"model": [type(model).__name__, asdict(model.config)], "training": decisive, "seed": settings["seed"], **data}
+    )
     result = run(
         model,
         corpora["train"],

@@ -3,7 +3,7 @@
 Same equations as `recurrence`, `attention` and `luong`, held to them in tests. What makes it fast:
 - products that do not wait for the recurrence are taken once for all steps: the embedding's part of the gates, W_c's
   part of every annotation (W_c [c_t; h_t] = sum_s a_t(s) W_c1 hbar_s + W_c2 h_t), and all the weights' gradients;
-- everything that multiplies h_t is one product a step (`Queries`), and so is everything a layer reads;
+- everything that multiplies h_t is one product a step (`Attend`), and so is everything a layer reads;
 - the factors of the backward recurrence are computed for all steps at once;
 - one `unbind` makes the views of all steps; results are written where the next product reads them;
 - tanh x = 2 sigmoid(2x) - 1: on a CPU torch's sigmoid is six times as fast as its tanh.
@@ -19,18 +19,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from nmt.attention import (
-    UNKNOWN_POSITION,
-    Additive,
-    Attended,
-    Attention,
-    Global,
-    LocalMonotonic,
-    LocalPredictive,
-    Location,
-    positions,
-    window,
-)
+from nmt import attention as plain
+from nmt.attention import Attended, Attention, positions
 
 if TYPE_CHECKING:
     from nmt.luong import LuongMemory, LuongModel
@@ -46,79 +36,76 @@ def supports(model: LuongModel) -> bool:
 # ---------------------------------------------------------------- one layer of LSTM
 
 
-def squash(x: Tensor) -> Tensor:
+def squash(x: Tensor, minus_one: Tensor) -> Tensor:
     """tanh(x), in place."""
-    return torch.add(x.new_full((1, 1), -1.0), x.add_(x).sigmoid_(), alpha=2, out=x)
+    return torch.add(minus_one, x.add_(x).sigmoid_(), alpha=2, out=x)
+
+
+def each_step(*values: Tensor) -> list[tuple[Tensor, ...]]:
+    """Views of each time step: values[0][t], values[1][t], ..."""
+    return list(zip(*(value.unbind(0) for value in values), strict=True))
 
 
 class Layer:
-    """i, f, o = sigmoid(.), g = tanh(.); c = f * c + i * g; h = o * tanh(c), step by step, forward."""
+    """i, f, o = sigmoid(.), g = tanh(.); c = f * c + i * g; h = o * tanh(c), step by step, and its gradients."""
 
     def __init__(self, gates: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, accumulate: bool) -> None:
-        """gates: (time, batch, 4 hidden), overwritten by i, f, g, o; with `accumulate` it holds a part of what they are
-        functions of. weight: (4 hidden, read), of what the layer reads at a step, h_{t-1} last. hidden, cell: the
-        states before the first step, (batch, hidden).
+        """gates: (time, batch, 4 hidden), to hold i, f, g, o; with `accumulate` it holds a summand of their arguments.
+        weight: (4 hidden, read), of what a step reads, h_{t-1} last. hidden, cell: before the first step.
         """
-        (time, batch, _), self.size = gates.shape, hidden.shape[1]
-        self.gates, self.weight, self.beta = gates, weight, int(accumulate)
+        (time, batch, _), n = gates.shape, hidden.shape[1]
+        self.gates, self.weight, self.beta, self.size = gates, weight, int(accumulate), n
         self.read = gates.new_empty(time + 1, batch, weight.shape[1])
-        self.states = self.read[:, :, -self.size :]  # (time + 1, batch, hidden) h
-        self.cells = gates.new_empty(time + 1, batch, self.size)
-        self.squashed = gates.new_empty(time, batch, self.size)  # tanh(c)
+        self.states = self.read[:, :, -n:]  # (time + 1, batch, hidden) h
+        self.cells, self.squashed = gates.new_empty(time + 1, batch, n), gates.new_empty(time, batch, n)  # c, tanh(c)
         self.states[0], self.cells[0] = hidden, cell
         self.transposed = weight.t().contiguous()  # (read, 4 hidden)
-        for of_g in (self.transposed, gates):  # tanh x = 2 sigmoid(2x) - 1
-            of_g[..., 2 * self.size : 3 * self.size] *= 2
-        self.minus_one = gates.new_full((1, 1), -1.0)
-        self.each = [x.unbind(0) for x in (gates, *gates.split(self.size, 2), self.read)]
-        self.each_state, self.each_cell, self.each_squashed = (
-            x.unbind(0) for x in (self.states, self.cells, self.squashed)
-        )
-        self.inputs = self.read[:, :, : -self.size].unbind(0)
+        for doubled in (self.transposed, gates):  # tanh x = 2 sigmoid(2x) - 1
+            doubled[..., 2 * n : 3 * n] *= 2
+        self.minus_one = gates.new_tensor(-1.0)
+        self.inputs = self.read[:, :, :-n].unbind(0)
+        after = (self.cells[1:], self.states[1:])
+        self.each = each_step(gates, *gates.split(n, 2), self.read[:-1], self.cells[:-1], self.squashed, *after)
 
     def step(self, t: int) -> Tensor:
-        """h_t, once `inputs[t]` is written."""
-        gates, i, f, g, o, read = (x[t] for x in self.each)
+        """h_t, (batch, hidden), once `inputs[t]` is written."""
+        gates, i, f, g, o, read, cell, squashed, new_cell, state = self.each[t]
         gates.addmm_(read, self.transposed, beta=self.beta).sigmoid_()
         torch.add(self.minus_one, g, alpha=2, out=g)
-        cell = torch.mul(f, self.each_cell[t], out=self.each_cell[t + 1]).addcmul_(i, g)
-        squashed = torch.add(cell, cell, out=self.each_squashed[t]).sigmoid_()
+        torch.mul(f, cell, out=new_cell).addcmul_(i, g)
+        torch.add(new_cell, new_cell, out=squashed).sigmoid_()
         torch.add(self.minus_one, squashed, alpha=2, out=squashed)
-        return torch.mul(o, squashed, out=self.each_state[t + 1])
+        return torch.mul(o, squashed, out=state)
 
-
-class LayerBackward:
-    """The gradients of a `Layer`, from the last step to the first."""
-
-    def __init__(self, layer: Layer, d_hidden: Tensor, d_cell: Tensor) -> None:
-        """d_hidden, d_cell: of the last states, (batch, hidden)."""
-        self.layer, self.d_hidden, self.d_cell = layer, d_hidden, d_cell.clone()
-        self.d_cell_thrice = self.d_cell.unsqueeze(1)
-        i, f, g, o = layer.gates.split(layer.size, 2)
-        factor = torch.empty_like(layer.gates).unflatten(2, (4, layer.size))  # d_gates = these times d_c or d_h
+    def prepare(self) -> None:
+        """The factors of all steps: d_i, d_f and d_g (of the arguments) are theirs times d_c, d_o is its times d_h."""
+        i, f, g, o = self.gates.split(self.size, 2)
+        factor = torch.empty_like(self.gates).unflatten(2, (4, self.size))  # (time, batch, 4, hidden)
         torch.mul(g, i - i * i, out=factor[:, :, 0])
-        torch.mul(layer.cells[:-1], f - f * f, out=factor[:, :, 1])
+        torch.mul(self.cells[:-1], f - f * f, out=factor[:, :, 1])
         torch.mul(i, 1 - g * g, out=factor[:, :, 2])
-        torch.mul(layer.squashed, o - o * o, out=factor[:, :, 3])
-        self.d_gates = factor.flatten(2)  # (time, batch, 4 hidden), each step's once it is done
-        through_tanh = o * (1 - layer.squashed * layer.squashed)  # d_c += d_h times this
-        self.each = [x.unbind(0) for x in (self.d_gates, factor[:, :, :3], factor[:, :, 3], through_tanh, f)]
+        torch.mul(self.squashed, o - o * o, out=factor[:, :, 3])
+        through_tanh = o * (1 - self.squashed * self.squashed)  # d_c += d_h times this
+        self.d_gates = factor.flatten(2)  # (time, batch, 4 hidden), a step's once it is done
+        self.each_back = each_step(self.d_gates, factor[:, :, :3], factor[:, :, 3], through_tanh, f)
+        self.d_hidden, self.d_cell = torch.zeros_like(self.cells[0]), torch.zeros_like(self.cells[0])
+        self.d_cell_of_three = self.d_cell.unsqueeze(1)
 
-    def step(self, t: int, d_hidden: Tensor) -> Tensor:
-        """Gradient of what the layer reads at step t but h_{t-1}; d_hidden: of h_t, from all but the layer itself."""
-        d_gates, d_ifg, d_o, through_tanh, f = (x[t] for x in self.each)
+    def back(self, t: int, d_hidden: Tensor) -> Tensor:
+        """Gradient of `inputs[t]`; d_hidden: of h_t, but for what comes from this layer's later steps."""
+        d_gates, d_ifg, d_o, through_tanh, f = self.each_back[t]
         d_hidden = d_hidden + self.d_hidden
         self.d_cell.addcmul_(d_hidden, through_tanh)
         d_o.mul_(d_hidden)
-        d_ifg.mul_(self.d_cell_thrice)
+        d_ifg.mul_(self.d_cell_of_three)
         self.d_cell.mul_(f)
-        d_read = torch.mm(d_gates, self.layer.weight)  # (batch, read)
-        self.d_hidden = d_read[:, -self.layer.size :]
-        return d_read[:, : -self.layer.size]
+        d_read = torch.mm(d_gates, self.weight)  # (batch, read)
+        self.d_hidden = d_read[:, -self.size :]
+        return d_read[:, : -self.size]
 
     def d_weight(self) -> Tensor:
         """One product over all steps; (4 hidden, read)."""
-        return self.d_gates.flatten(0, 1).t() @ self.layer.read[:-1].flatten(0, 1)
+        return self.d_gates.flatten(0, 1).t() @ self.read[:-1].flatten(0, 1)
 
 
 # ---------------------------------------------------------------- scores
@@ -160,10 +147,11 @@ class AdditiveScore:
     def __init__(self, keys: Tensor, weigh: Tensor, time: int) -> None:
         self.keys, self.weigh = keys, weigh  # (batch, source, hidden), (1, hidden)
         self.joint = keys.new_empty(time, *keys.shape)  # (time, batch, source, hidden) the tanh
-        self.each = self.joint.unbind(0)
+        self.each, self.minus_one = self.joint.unbind(0), keys.new_tensor(-1.0)
 
     def step(self, t: int, hidden: Tensor, query: Tensor, bias: Tensor) -> Tensor:
-        joint = squash(torch.add(query.unsqueeze(1), self.keys, out=self.each[t]))
+        joint = torch.add(query.unsqueeze(1), self.keys, out=self.each[t])
+        squash(joint, self.minus_one)
         return torch.addmv(bias.flatten(), joint.flatten(0, 1), self.weigh[0]).view_as(bias)
 
     def back(self, t: int, d_scores: Tensor, d_query: Tensor) -> None:
@@ -185,6 +173,7 @@ class MaskedSoftmax:
 
     def __init__(self, bias: Tensor, time: int) -> None:
         self.bias = bias.expand(time, -1, -1).unbind(0)
+        self.minus_one = bias.new_tensor(-1.0)
         self.weights = bias.new_empty(time, *bias.shape[1:])  # (time, batch, source) a_t
         self.each = self.weights.unbind(0)
 
@@ -210,7 +199,7 @@ class GaussianSoftmax(MaskedSoftmax):
     Renormalised, the same is softmax(scores + exponent of the Gaussian).
     """
 
-    def __init__(self, bias: Tensor, time: int, scope: LocalPredictive, length: Tensor) -> None:
+    def __init__(self, bias: Tensor, time: int, scope: plain.LocalPredictive, length: Tensor) -> None:
         super().__init__(bias, time)
         readings, self.half_width, self.weigh = scope.readings, scope.half_width, scope.weigh.weight
         self.renormalised = readings.gaussian == "renormalised"
@@ -221,11 +210,11 @@ class GaussianSoftmax(MaskedSoftmax):
         self.gradient = self.sharpness * (0.5 if readings.gaussian_gradient == "half" else 1)
         self.share = bias.new_empty(time, bias.shape[1], 1)  # sigmoid(.)
         self.each_share, self.turned = self.share.unbind(0), self.weigh.t()
-        self.softmax, self.gaussian = torch.empty_like(self.weights), torch.empty_like(self.weights)
-        self.each_softmax, self.each_gaussian = self.softmax.unbind(0), self.gaussian.unbind(0)
+        self.each_softmax, self.each_gaussian = (torch.empty_like(self.weights).unbind(0) for _ in range(2))
 
     def step(self, t: int, scores: Tensor, centre: Tensor) -> Tensor:
-        share = torch.mm(squash(centre), self.turned, out=self.each_share[t]).sigmoid_()  # (batch, 1)
+        torch.mm(squash(centre, self.minus_one), self.turned, out=self.each_share[t])
+        share = self.each_share[t].sigmoid_()  # (batch, 1)
         p = (share * self.length).add_(self.shift)
         scores.masked_fill_((self.position - p.floor()).abs_() > self.half_width, -torch.inf)
         exponent = (self.position - p).square_().mul_(-self.sharpness / 2)  # (batch, source)
@@ -273,14 +262,14 @@ class Attend:
     def __init__(self, attention: Attention, source: Attended, projected: Tensor, of_query: Tensor, time: int) -> None:
         """projected: (batch, source, hidden) W_c1 hbar_s; of_query: (queries, hidden)."""
         (batch, _, size), self.projected, self.of_query = projected.shape, projected, of_query
-        self.transposed = of_query.t().contiguous()
+        self.transposed, self.minus_one = of_query.t().contiguous(), of_query.new_tensor(-1.0)
         bias, score, scope = static_bias(attention, source, time, projected), attention.score, attention.scope
-        local_p = isinstance(scope, LocalPredictive)
+        local_p = isinstance(scope, plain.LocalPredictive)
         self.scope = GaussianSoftmax(bias, time, scope, source.length) if local_p else MaskedSoftmax(bias, time)
         self.score: ProductScore | AdditiveScore | LocationScore
-        if isinstance(score, Location):
+        if isinstance(score, plain.Location):
             self.score = LocationScore()
-        elif isinstance(score, Additive):
+        elif isinstance(score, plain.Additive):
             self.score = AdditiveScore(source.keys, score.weigh.weight, time)
         else:
             self.score = ProductScore(source.keys)
@@ -289,9 +278,9 @@ class Attend:
         self.each = self.views(self.queries)
         self.attentional = self.queries[:, :, :size]
 
-    def views(self, queries: Tensor) -> list[tuple[Tensor | None, ...]]:
+    def views(self, queries: Tensor) -> list[tuple[Tensor, ...]]:
         """For each step: all, W_c2's part, the centre's and the score's (empty without)."""
-        return list(zip(*(x.unbind(0) for x in (queries, *queries.split(self.parts, 2))), strict=True))
+        return each_step(queries, *queries.split(self.parts, 2))
 
     def step(self, t: int, hidden: Tensor) -> Tensor:
         """h~_t, (batch, hidden)."""
@@ -300,7 +289,7 @@ class Attend:
         scores = self.score.step(t, hidden, query, self.scope.bias[t])
         weights = self.scope.step(t, scores, centre)
         context = torch.bmm(weights.unsqueeze(1), self.projected).squeeze(1)  # (batch, hidden) W_c1 c_t
-        return squash(attentional.add_(context))
+        return squash(attentional.add_(context), self.minus_one)
 
     def prepare(self) -> None:
         """What the backward pass computes for all steps at once."""
@@ -317,7 +306,9 @@ class Attend:
         d_weights = torch.bmm(self.projected, d_sum.unsqueeze(2)).squeeze(2)  # (batch, source)
         d_scores = self.each_d_scores[t].copy_(self.scope.back(t, d_weights, d_centre))
         d_hidden = self.score.back(t, d_scores, d_query)  # but for what flows through the queries
-        return torch.addmm(d_queries.new_zeros(1, 1) if d_hidden is None else d_hidden, d_queries, self.of_query)
+        if d_hidden is None:
+            return torch.mm(d_queries, self.of_query)
+        return d_hidden.addmm_(d_queries, self.of_query)
 
     def gradients(self, hidden: Tensor) -> tuple[Tensor | None, ...]:
         """Of W_c1 hbar_s, of what multiplies h_t, of keys, v_a and v_p; hidden: (time, batch, hidden) h_t."""
@@ -332,14 +323,14 @@ def static_bias(attention: Attention, source: Attended, time: int, like: Tensor)
     """What scores get that no state changes: -inf where attention may not look; (1 or time, batch, source)."""
     scope, inside = attention.scope, source.inside()  # (batch, source)
     allowed = inside.unsqueeze(0)
-    if isinstance(scope, LocalMonotonic):
+    if isinstance(scope, plain.LocalMonotonic):
         centre = torch.minimum(positions(time, inside), source.length.unsqueeze(1))  # (batch, time)
-        allowed = window(centre, source, scope.half_width).transpose(0, 1)
-    elif isinstance(scope, Global) and not scope.masked:
+        allowed = plain.window(centre, source, scope.half_width).transpose(0, 1)
+    elif isinstance(scope, plain.Global) and not scope.masked:
         allowed = torch.ones_like(allowed)
     bias = like.new_zeros(allowed.shape)
-    if isinstance(attention.score, Location):
-        bias[:, :, attention.score.longest :] = UNKNOWN_POSITION
+    if isinstance(attention.score, plain.Location):
+        bias[:, :, attention.score.longest :] = plain.UNKNOWN_POSITION
     return bias.masked_fill_(~allowed, -torch.inf)
 
 
@@ -394,18 +385,16 @@ class FedDecoder(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_attentional: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
-        attend, embedded = ctx.attend, ctx.embedded
-        zeros = torch.zeros_like(ctx.layers[0].cells[0])
-        layers = [LayerBackward(layer, zeros, zeros) for layer in ctx.layers]
-        if attend is not None:
-            attend.prepare()
-        d_fed = zeros
+        layers, attend, embedded = ctx.layers, ctx.attend, ctx.embedded
+        for part in (*layers, *([] if attend is None else [attend])):
+            part.prepare()
+        d_fed = torch.zeros_like(d_attentional[:, 0])
         for t, d_state in reversed(list(enumerate(d_attentional.unbind(1)))):
             d_state = d_state + d_fed
             if attend is not None:
                 d_state = attend.back(t, d_state)
             for layer, mask in reversed(list(zip(layers, ctx.steps, strict=True))):
-                d_state = layer.step(t, d_state)
+                d_state = layer.back(t, d_state)
                 if mask[t] is not None:
                     d_state = d_state * mask[t]
             d_fed = d_state
@@ -416,7 +405,7 @@ class FedDecoder(torch.autograd.Function):
             d_gates.t() @ embedded.flatten(0, 1),
             torch.stack([layer.d_hidden for layer in layers]),
             torch.stack([layer.d_cell for layer in layers]),
-            *((None,) * 5 if attend is None else attend.gradients(ctx.layers[-1].states[1:])),
+            *((None,) * 5 if attend is None else attend.gradients(layers[-1].states[1:])),
             *(layer.d_weight() for layer in layers),
         )
 
@@ -455,13 +444,13 @@ def attention_parts(model: LuongModel, source: Attended) -> tuple[Tensor | None,
     score, scope = model.attention.score, model.attention.scope
     of_context, of_top = model.combine.weight.split(model.config.hidden, 1)  # W_c1, W_c2
     of_query, keys, weigh_score, weigh_centre = [of_top], source.keys, None, None
-    if isinstance(scope, LocalPredictive):
+    if isinstance(scope, plain.LocalPredictive):
         of_query.append(scope.project.weight)
         weigh_centre = scope.weigh.weight
-    if isinstance(score, Additive):
+    if isinstance(score, plain.Additive):
         of_query.append(score.project_query.weight)
         weigh_score = score.weigh.weight
-    elif isinstance(score, Location):  # a row a position of the source; zero beyond the longest
+    elif isinstance(score, plain.Location):  # a row a position of the source; zero beyond the longest
         columns, keys = source.annotations.shape[1], None
         of_query.append(F.pad(score.project.weight[:columns], (0, 0, 0, max(0, columns - score.longest))))
     return F.linear(source.annotations, of_context), torch.cat(of_query), keys, weigh_score, weigh_centre

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from nmt.attention import Additive, Attended, Attention, AttentionConfig, Global, Readings
 from nmt.bahdanau_fast import AttentiveRecurrence, GatedRecurrence
+from nmt.fused import WordLikelihood
 from nmt.interface import Batch, Forced, Step, TranslationModel, positions_before
 from nmt.vocab import EOS
 
@@ -218,7 +219,7 @@ class BahdanauModel(TranslationModel):
     def _deep(self, hidden: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
         """t_i: the larger of each pair of t~_i; all (rows, ...), returns (rows, maxout)."""
         proposed = self.deep_state(hidden) + self.deep_word(embedded) + self.deep_context(context)
-        return proposed.unflatten(1, (-1, 2)).amax(2)
+        return proposed.unflatten(1, (-1, 2)).max(2).values
 
     # ------------------------------------------------------------ teacher forcing
 
@@ -230,9 +231,17 @@ class BahdanauModel(TranslationModel):
         context = weights @ memory.source.annotations  # (batch, target, annotation)
         mask = batch.target_mask()  # (batch, target)
         deep = self._deep(hidden[mask], embedded[mask], context[mask])  # (words, maxout): never sees padding
-        word_likelihood = -F.cross_entropy(self.output(deep), batch.target_output[mask], reduction="none")
+        word_likelihood = self._word_likelihood(deep, batch.target_output[mask])
         likelihood = word_likelihood.new_zeros(mask.shape).masked_scatter(mask, word_likelihood)
         return Forced(likelihood, None if self.attention is None else weights)
+
+    def _word_likelihood(self, deep: Tensor, words: Tensor) -> Tensor:
+        """log softmax(W_o t_i + b) of the given words: (words, maxout) and (words,) to (words,)."""
+        if not self._fast(deep):
+            return -F.cross_entropy(self.output(deep), words, reduction="none")
+        extended = torch.cat([self.output.weight, self.output.bias.unsqueeze(1)], 1)  # [W_o, b] [t_i; 1]
+        deep, words = F.pad(deep, (0, 1), value=1.0).unsqueeze(0), words.unsqueeze(0)
+        return WordLikelihood.apply(deep, extended, words, torch.ones_like(words, dtype=torch.bool)).squeeze(0)
 
     def _read(self, memory: BahdanauMemory, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """s_{i-1} (batch, target, hidden) and alpha_i (batch, target, annotations) of each step i.

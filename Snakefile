@@ -1,0 +1,43 @@
+"""From parallel text to the papers' tables and figures; one configuration file is one experiment (config/NAME.yaml)."""
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+if "name" not in config:  # none was given by --configfile, which snakemake would only lay over this one
+
+    configfile: "config/miniature.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/translate.smk"
+include: "workflow/rules/score.smk"
+include: "workflow/rules/report.smk"
+
+
+localrules:
+    all,
+    tables,
+    figures,
+    experiment,
+    system,
+
+
+rule all:
+    default_target: True
+    input:
+        TABLES,
+        FIGURES,
+        f"{OUT}/report.html",
+
+
+rule tables:
+    input:
+        TABLES,
+
+
+rule figures:
+    input:
+        FIGURES,

@@ -1,0 +1,453 @@
+"""The experiment matrix: which texts, systems, scores, tables and figures there are, and which files stand for them.
+
+This is the only place that expands it. What a configuration means is worked out in workflow/experiment.py.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import yaml
+from snakemake.exceptions import WorkflowError
+
+from workflow import experiment
+from workflow.catalogue import corpus_downloads, corpus_entry, load_catalogue
+
+ROOT = Path(workflow.basedir)
+DATASETS = os.path.relpath(ROOT / "config" / "datasets.yaml")
+os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(ROOT), os.getenv("PYTHONPATH")])))  # for nmt in jobs
+
+try:
+    for path in workflow.configfiles:
+        experiment.read_yaml(Path(path))  # for repeated keys, which snakemake's own reading lets pass
+    where = str(next(iter(workflow.configfiles), "configuration"))
+    EXPERIMENT = experiment.load(config, ROOT / "config", where=where)
+    catalogue = load_catalogue(Path(DATASETS))
+    PINNED = {name: corpus_entry(catalogue, name) for name in experiment.pinned_names(EXPERIMENT)}
+    DOWNLOADS = {name: corpus_downloads(entry, EXPERIMENT["languages"]) for name, entry in PINNED.items()}
+except ValueError as error:
+    raise WorkflowError(str(error)) from None
+
+OUT = f"results/{EXPERIMENT['name']}"
+LANGUAGES = EXPERIMENT["languages"]
+PAIR, INVERSE = "-".join(LANGUAGES), "-".join(reversed(LANGUAGES))
+PREPARE, BOOTSTRAP = EXPERIMENT["prepare"], EXPERIMENT["bootstrap"]
+PINS = {download.name: download for downloads in DOWNLOADS.values() for download in downloads}
+OWN = {corpus["name"]: corpus for corpus in experiment.corpora(EXPERIMENT) if isinstance(corpus, dict)}
+TESTS = sorted({experiment.corpus_name(corpus) for corpus in EXPERIMENT["data"]["tests"].values()})
+GOLD = [experiment.corpus_name(corpus) for corpus in experiment.gold_corpora(EXPERIMENT)]
+
+
+def any_of(names):
+    """A wildcard constraint: one of the names, or nothing at all."""
+    return "|".join(names) or "(?!)"
+
+
+wildcard_constraints:
+    system=any_of([*EXPERIMENT["systems"], *EXPERIMENT["ensembles"]]),
+    corpus="[A-Za-z0-9_-]+",
+    language=any_of(LANGUAGES),
+    text=any_of([experiment.TRAIN, experiment.DEV, *TESTS, *GOLD]),
+    test=any_of([*TESTS, experiment.DEV]),
+    gold=any_of(GOLD),
+
+
+# --- what jobs ask for -----------------------------------------------------------------------------------------------
+
+
+def threads_of(station):
+    """CPU threads of a station's jobs."""
+    return EXPERIMENT["resources"][station]["threads"]
+
+
+def memory_of(station):
+    """Memory in MB of a station's jobs, doubled for each retry."""
+    return lambda wildcards, attempt: EXPERIMENT["resources"][station]["memory_mb"] * 2 ** (attempt - 1)
+
+
+def minutes_of(station):
+    """Time limit of a station's jobs."""
+    return EXPERIMENT["resources"][station]["minutes"]
+
+
+def gpus_of(station):
+    """GPUs of a station's jobs."""
+    return EXPERIMENT["resources"][station]["gpu"]
+
+
+def script(name):
+    """A script as an input of the rule that runs it, so that editing it runs the rule again.
+
+    Rules upstream of training wrap it in `ancient`: there an edit must not retrain; delete results to have it applied.
+    """
+    return os.path.relpath(ROOT / "workflow" / "scripts" / name)
+
+
+# --- texts -----------------------------------------------------------------------------------------------------------
+
+
+def raw(corpora, language):
+    """The raw texts of some corpora."""
+    return [f"{OUT}/raw/{corpus}.{language}" for corpus in corpora]
+
+
+def raw_inputs(corpora):
+    """The raw texts of some corpora as inputs, a name a language."""
+    return {language: raw(corpora, language) for language in LANGUAGES}
+
+
+def raw_members(text):
+    """The corpora behind a text: those of the training or dev text, or the corpus itself."""
+    joined = {
+        experiment.TRAIN: experiment.train_names(EXPERIMENT),
+        experiment.DEV: experiment.dev_names(EXPERIMENT),
+    }
+    return joined.get(text, [text])
+
+
+def labelled(flag, paths_by_label):
+    """Flags `--flag LABEL=PATH` for each path of each label."""
+    return [part for label, paths in paths_by_label.items() for path in paths for part in (flag, f"{label}={path}")]
+
+
+def text_flags(wildcards, input):
+    """What prepare.py reads."""
+    return labelled("--text", {language: input[language] for language in LANGUAGES})
+
+
+def output_flags(wildcards, output):
+    """What prepare.py writes."""
+    return labelled("--output", {language: [output[language]] for language in LANGUAGES})
+
+
+def tokeniser_flags(tokeniser):
+    """How prepare.py tokenises."""
+    switches = [
+        ("--escape", PREPARE["escape"]),
+        ("--aggressive-hyphens", PREPARE["aggressive_hyphens"]),
+    ]
+    return [
+        "--tokeniser",
+        tokeniser,
+        *(flag for flag, chosen in switches if chosen and tokeniser != "none"),
+    ]
+
+
+def filter_flags():
+    """What prepare.py leaves out of the training text."""
+    return [
+        "--filter",
+        "--max-length",
+        PREPARE["max_length"],
+        *(["--deduplicate"] if PREPARE["deduplicate"] else []),
+    ]
+
+
+def own_path(path):
+    """A path of an inline corpus, below data_root unless it is absolute."""
+    return str(Path(EXPERIMENT["data_root"]) / path)
+
+
+def extract_inputs(wildcards):
+    """The archives of a pinned corpus, or one's own files."""
+    name = wildcards.corpus
+    if name in PINNED:
+        return [f"results/downloads/{download.name}" for download in DOWNLOADS[name]]
+    own = OWN[name]
+    return [
+        own_path(path)
+        for path in [
+            *own["files"].values(),
+            *([own["alignment"]] if "alignment" in own else []),
+        ]
+    ]
+
+
+def extract_flags(wildcards):
+    """Where extract.py finds a corpus."""
+    name = wildcards.corpus
+    if name in PINNED:
+        return ["--dataset", name]
+    own = OWN[name]
+    files = labelled(
+        "--file",
+        {language: [own_path(path)] for language, path in own["files"].items()},
+    )
+    return [
+        *files,
+        *(["--alignment", own_path(own["alignment"])] if "alignment" in own else []),
+    ]
+
+
+def further_flags(wildcards, input, output):
+    """The gold sentences, for the aligner of the training text to align as well."""
+    flags = ("--align-source", "--align-target", "--alignments")
+    return [part for pair in zip(flags, [*input.further, *output.links]) for part in pair]
+
+
+def gold_links(corpus):
+    """The gold alignment of a corpus."""
+    return (
+        f"{OUT}/raw/{corpus}.talp"
+        if corpus in experiment.generated_names(EXPERIMENT)
+        else f"{OUT}/raw/{corpus}.{PAIR}.talp"
+    )
+
+
+def binary(text, languages):
+    """The four files of a parallel text in word indices."""
+    return [f"{OUT}/binary/{text}.{language}.{part}.npy" for language in languages for part in ("ids", "offsets")]
+
+
+def prefixes(files):
+    """The prefixes that such files share, source and target."""
+    return [path.removesuffix(".ids.npy") for path in files if path.endswith(".ids.npy")]
+
+
+# --- systems ---------------------------------------------------------------------------------------------------------
+
+
+def languages_of(system):
+    """Source and target language of a system or ensemble."""
+    return experiment.translator(system, EXPERIMENT)["direction"].split("-")
+
+
+def train_inputs(wildcards):
+    """What determines a model, and the text of its learning curve."""
+    source, target = languages = languages_of(wildcards.system)
+    return {
+        "system": f"{OUT}/systems/{wildcards.system}.json",
+        "source_vocabulary": f"{OUT}/vocabulary/{source}.txt",
+        "target_vocabulary": f"{OUT}/vocabulary/{target}.txt",
+        "train": binary(experiment.TRAIN, languages),
+        "dev": binary(experiment.DEV, languages),
+        "curve": binary(experiment.role_corpus("main", EXPERIMENT), languages),
+    }
+
+
+def models_of(wildcards):
+    """The weights that translate together."""
+    return [f"{OUT}/models/{member}/model.safetensors" for member in experiment.members(wildcards.system, EXPERIMENT)]
+
+
+def model_flags(wildcards, input):
+    """The model folders, and how an ensemble averages."""
+    folders = [part for path in input.models for part in ("--model", str(Path(path).parent))]
+    ensemble = EXPERIMENT["ensembles"].get(wildcards.system)
+    return [*folders, *(["--average", ensemble["average"]] if ensemble else [])]
+
+
+def decoding_json(wildcards):
+    """How to search; which step's attention aligns a word is replace's business."""
+    decoding = experiment.translator(wildcards.system, EXPERIMENT)["decoding"]
+    return json.dumps(
+        {key: value for key, value in decoding.items() if key != "alignment_step"},
+        sort_keys=True,
+    )
+
+
+def source_text(wildcards):
+    """The prepared source of a test or gold corpus for a system."""
+    return f"{OUT}/text/{wildcards.text}.{languages_of(wildcards.system)[0]}"
+
+
+def target_text(wildcards):
+    """The prepared reference."""
+    return f"{OUT}/text/{wildcards.text}.{languages_of(wildcards.system)[1]}"
+
+
+# --- scores, tables, figures -----------------------------------------------------------------------------------------
+
+
+def tables_of(kind):
+    """The tables of a kind."""
+    return [name for name, table in EXPERIMENT["tables"].items() if table["kind"] == kind]
+
+
+def figures_of(kind):
+    """The figures of a kind."""
+    return [name for name, figure in EXPERIMENT["figures"].items() if figure["kind"] == kind]
+
+
+def score_inputs(wildcards):
+    """What a score is worked out from; what replacement made, too, where there is attention to replace by."""
+    system, test = wildcards.system, wildcards.test
+    source, target = languages_of(system)
+    inputs = {
+        "translations": f"{OUT}/translations/{system}/{test}.txt",
+        "source": f"{OUT}/text/{test}.{source}",
+        "reference": f"{OUT}/text/{test}.{target}",
+        "raw_reference": f"{OUT}/raw/{test}.{target}",
+        "forced": f"{OUT}/forced/{system}/{test}.json",
+    }
+    if experiment.has_attention(system, EXPERIMENT):
+        inputs["replaced"] = f"{OUT}/translations/{system}/{test}.replaced.txt"
+        inputs["replacements"] = f"{OUT}/translations/{system}/{test}.replacements.json"
+    return inputs
+
+
+def replaced_flags(wildcards, input):
+    """The flags for what replacement made, if anything."""
+    flags = {
+        "--replaced": input.get("replaced"),
+        "--replacements": input.get("replacements"),
+    }
+    return [part for flag, path in flags.items() if path for part in (flag, path)]
+
+
+def escaped_flag():
+    """Whether the prepared text holds Moses' escapes."""
+    return ["--escaped"] if PREPARE["escape"] and PREPARE["tokeniser"] == "moses" else []
+
+
+def spec(table):
+    """A table as JSON for its scripts."""
+    return json.dumps(experiment.table_spec(table, EXPERIMENT), sort_keys=True)
+
+
+def table_test(table):
+    """The text that a table is about."""
+    return experiment.role_corpus(EXPERIMENT["tables"][table]["test"], EXPERIMENT)
+
+
+def table_scores(wildcards):
+    """The score files of a table's rows."""
+    table, test = EXPERIMENT["tables"][wildcards.table], table_test(wildcards.table)
+    aligner = [experiment.ALIGNER] if experiment.has_aligner(table) else []
+    return [f"{OUT}/scores/{system}/{test}.json" for system in [*experiment.table_systems(table), *aligner]]
+
+
+def comparisons_of(wildcards):
+    """The significance of a table's steps, if it has steps in BLEU."""
+    table = EXPERIMENT["tables"][wildcards.table]
+    compared = len(experiment.table_systems(table)) > 1 and any("bleu" in column for column in table["columns"])
+    return [f"{OUT}/scores/comparisons/{wildcards.table}.json"] if compared else []
+
+
+def compared_texts(wildcards):
+    """The translations behind a table, and what they are held against."""
+    table, test = EXPERIMENT["tables"][wildcards.table], table_test(wildcards.table)
+    systems = experiment.table_systems(table)
+    attentive = [system for system in systems if experiment.has_attention(system, EXPERIMENT)]
+    target = table["direction"].split("-")[1]
+    return {
+        "translations": [f"{OUT}/translations/{system}/{test}.txt" for system in systems],
+        "replaced": [f"{OUT}/translations/{system}/{test}.replaced.txt" for system in attentive],
+        "reference": f"{OUT}/text/{test}.{target}",
+        "raw_reference": f"{OUT}/raw/{test}.{target}",
+    }
+
+
+def sample_inputs(wildcards):
+    """The texts of a table of samples: the first row's system is the best, the second's the base."""
+    table, test = EXPERIMENT["tables"][wildcards.table], table_test(wildcards.table)
+    source, target = table["direction"].split("-")
+    inputs = {
+        "source": f"{OUT}/text/{test}.{source}",
+        "reference": f"{OUT}/text/{test}.{target}",
+    }
+    for role, system in zip(("best", "base"), experiment.table_systems(table), strict=True):
+        inputs[role] = f"{OUT}/translations/{system}/{test}.txt"
+        if experiment.has_attention(system, EXPERIMENT):
+            inputs[f"{role}_replaced"] = f"{OUT}/translations/{system}/{test}.replaced.txt"
+    return inputs
+
+
+def sample_flags(wildcards, input):
+    """The same as flags."""
+    table = EXPERIMENT["tables"][wildcards.table]
+    paths = {f"--{name.replace('_', '-')}": path for name, path in input.items() if name != "script"}
+    labels = dict(
+        zip(
+            ("--best-label", "--base-label"),
+            (row["label"] for row in table["rows"]),
+            strict=True,
+        )
+    )
+    flags = paths | labels | {"--language": table["direction"].split("-")[0], "--title": table["title"]}
+    return [part for flag, value in flags.items() for part in (flag, value)]
+
+
+def heading_flags(wildcards):
+    """Title and caption of a figure."""
+    figure = EXPERIMENT["figures"][wildcards.figure]
+    return ["--title", figure["title"], "--caption", figure["caption"]]
+
+
+def figure_files(path):
+    """One file for each system of a figure; `path` names it, with {system} and {test}."""
+
+    def files(wildcards):
+        figure = EXPERIMENT["figures"][wildcards.figure]
+        test = experiment.role_corpus(figure["test"], EXPERIMENT)
+        return [path.format(system=system, test=test) for system in figure["systems"]]
+
+    return files
+
+
+def series_flags(flag):
+    """Flags `--flag SYSTEM=PATH` for the files of a figure."""
+
+    def flags(wildcards, input):
+        systems = EXPERIMENT["figures"][wildcards.figure]["systems"]
+        return labelled(
+            flag,
+            {system: [path] for system, path in zip(systems, input.series, strict=True)},
+        )
+
+    return flags
+
+
+def length_flags(wildcards, input):
+    """The series of BLEU by length, after replacement where the figure wants it and attention allows it."""
+    figure = EXPERIMENT["figures"][wildcards.figure]
+    replaced = [figure["replace"] and experiment.has_attention(system, EXPERIMENT) for system in figure["systems"]]
+    series = zip(replaced, figure["systems"], input.series, strict=True)
+    return [part for after, *pair in series for part in ("--replaced" if after else "--raw", "=".join(pair))]
+
+
+def alignment_inputs(wildcards):
+    """The attention of a figure of alignments, and the sentences it is about; gold links where there are any."""
+    test = experiment.role_corpus(EXPERIMENT["figures"][wildcards.figure]["test"], EXPERIMENT)
+    source, target = LANGUAGES
+    return {
+        "series": figure_files(f"{OUT}/forced/{{system}}/{{test}}.attention.npz")(wildcards),
+        "source": f"{OUT}/text/{test}.{source}",
+        "target": f"{OUT}/text/{test}.{target}",
+        "gold": [gold_links(test)] if test in GOLD else [],
+    }
+
+
+EXHIBITS = [
+    f"{OUT}/{'tables' if name in EXPERIMENT['tables'] else 'figures'}/{name}.json" for name in EXPERIMENT["show"]
+]
+TABLES = [f"{OUT}/tables/{name}.{form}" for name in EXPERIMENT["tables"] for form in ("csv", "md", "tex")]
+FIGURES = [f"{OUT}/figures/{name}.{form}" for name in EXPERIMENT["figures"] for form in ("svg", "png")]
+
+
+def report_inputs():
+    """Everything that the report shows."""
+    scored = [(name, table) for name, table in EXPERIMENT["tables"].items() if table["kind"] == "scores"]
+    pairs = [(system, table_test(name)) for name, table in scored for system in experiment.table_systems(table)]
+    return {
+        "exhibits": EXHIBITS,
+        "scores": [f"{OUT}/scores/{system}/{test}.json" for system, test in dict.fromkeys(pairs)],
+        "curves": [f"{OUT}/models/{system}/curve.jsonl" for system in EXPERIMENT["systems"]],
+        "provenance": [f"{OUT}/models/{system}/provenance.json" for system in EXPERIMENT["systems"]],
+        "data": [f"{OUT}/text/{text}.json" for text in (experiment.TRAIN, experiment.DEV, *TESTS, *GOLD)],
+    }
+
+
+def report_flags(wildcards, input):
+    """The same as flags."""
+    return [
+        *(part for path in input.exhibits for part in ("--exhibit", path)),
+        *(part for path in input.scores for part in ("--score", path)),
+        *labelled("--curve", {Path(path).parent.name: [path] for path in input.curves}),
+        *labelled(
+            "--provenance",
+            {Path(path).parent.name: [path] for path in input.provenance},
+        ),
+        *labelled("--data", {Path(path).stem: [path] for path in input.data}),
+    ]

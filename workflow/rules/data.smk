@@ -1,0 +1,241 @@
+"""Text comes in: fetched and extracted, one's own, or generated; then words, vocabularies, word indices, a dictionary."""
+
+
+rule fetch:
+    input:
+        script=ancient(script("fetch.py")),
+        datasets=ancient(DATASETS),
+    output:
+        "results/downloads/{file}",
+    log:
+        "results/downloads/logs/{file}.log",
+    benchmark:
+        "results/downloads/benchmarks/{file}.tsv"
+    wildcard_constraints:
+        file=any_of(map(re.escape, PINS)),
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        pin=lambda wildcards: str(PINS[wildcards.file]),
+        # by its argument `output` no reason to fetch again: another mirror holds the same bytes
+        mirror=lambda wildcards, output: [part for folder in EXPERIMENT["mirror"] for part in ("--mirror", folder)],
+    shell:
+        "python {input.script:q} --file {wildcards.file:q} --datasets {input.datasets:q} {params.mirror:q}"
+        " --output {output:q} 2> >(tee {log:q} >&2)"
+
+
+rule extract:
+    input:
+        files=extract_inputs,
+        script=ancient(script("extract.py")),
+        datasets=ancient(DATASETS),
+    output:
+        [f"{OUT}/raw/{{corpus}}.{language}" for language in LANGUAGES],
+    log:
+        f"{OUT}/logs/extract/{{corpus}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/extract/{{corpus}}.tsv"
+    wildcard_constraints:
+        corpus=any_of(name for name in (*PINNED, *OWN) if name not in GOLD),
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        source=extract_flags,
+        languages=[part for language in LANGUAGES for part in ("--language", language)],
+        folder=subpath(output[0], parent=True),
+    shell:
+        "python {input.script:q} --name {wildcards.corpus:q} --folder {params.folder:q} {params.languages:q}"
+        " --datasets {input.datasets:q} {params.source:q} > {log:q} 2>&1"
+
+
+use rule extract as extract_gold with:
+    output:
+        [f"{OUT}/raw/{{corpus}}.{language}" for language in LANGUAGES],
+        f"{OUT}/raw/{{corpus}}.{PAIR}.talp",
+    wildcard_constraints:
+        corpus=any_of(name for name in GOLD if name in PINNED or name in OWN),
+
+
+rule generate:
+    input:
+        script=ancient(script("miniature.py")),
+    output:
+        [f"{OUT}/raw/{name}.{language}" for name in experiment.GENERATED_NAMES for language in LANGUAGES],
+        f"{OUT}/raw/miniature-gold.talp",
+    log:
+        f"{OUT}/logs/generate.log",
+    benchmark:
+        f"{OUT}/benchmarks/generate.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        sizes=[part for key, value in (EXPERIMENT["generate"] or {}).items() for part in (f"--{key}", value)],
+        languages=["--source", LANGUAGES[0], "--target", LANGUAGES[1]],
+        folder=subpath(output[0], parent=True),
+    shell:
+        "python {input.script:q} {params.sizes:q} {params.languages:q} --output {params.folder:q} > {log:q} 2>&1"
+
+
+rule join_dev:
+    """The raw dev text, where it is scored as a test."""
+    input:
+        lambda wildcards: raw(experiment.dev_names(EXPERIMENT), wildcards.language),
+    output:
+        f"{OUT}/raw/{experiment.DEV}.{{language}}",
+    log:
+        f"{OUT}/logs/join_dev.{{language}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/join_dev.{{language}}.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    shell:
+        "cat {input:q} > {output:q} 2> {log:q}"
+
+
+rule prepare:
+    """Tokenised; line i stays line i."""
+    input:
+        unpack(lambda wildcards: raw_inputs(raw_members(wildcards.text))),
+        script=ancient(script("prepare.py")),
+    output:
+        **{language: f"{OUT}/text/{{text}}.{language}" for language in LANGUAGES},
+        report=f"{OUT}/text/{{text}}.json",
+    log:
+        f"{OUT}/logs/prepare/{{text}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/prepare/{{text}}.tsv"
+    wildcard_constraints:
+        text=any_of([experiment.DEV, *TESTS]),
+    conda:
+        "../envs/nmt.yaml"
+    threads: threads_of("data")
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        text=text_flags,
+        output=output_flags,
+        tokeniser=tokeniser_flags(PREPARE["tokeniser"]),
+        filter=[],
+    shell:
+        "python {input.script:q} {params.text:q} {params.output:q} --report {output.report:q}"
+        " {params.tokeniser:q} {params.filter:q} --threads {threads} > {log:q} 2>&1"
+
+
+use rule prepare as prepare_training with:
+    wildcard_constraints:
+        text=experiment.TRAIN,
+    params:
+        text=text_flags,
+        output=output_flags,
+        tokeniser=tokeniser_flags(PREPARE["tokeniser"]),
+        filter=filter_flags(),
+
+
+use rule prepare as prepare_gold with:  # gold links count the words as they are
+    wildcard_constraints:
+        text=any_of(name for name in GOLD if name not in TESTS),
+    params:
+        text=text_flags,
+        output=output_flags,
+        tokeniser=tokeniser_flags("none"),
+        filter=[],
+
+
+rule vocabulary:
+    input:
+        texts=[f"{OUT}/text/{experiment.TRAIN}.{language}" for language in LANGUAGES],
+        script=ancient(script("vocabulary.py")),
+    output:
+        words=[f"{OUT}/vocabulary/{language}.txt" for language in LANGUAGES],
+        coverage=f"{OUT}/vocabulary/coverage.json",
+    log:
+        f"{OUT}/logs/vocabulary.log",
+    benchmark:
+        f"{OUT}/benchmarks/vocabulary.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        texts=lambda wildcards, input: str(Path(input.texts[0]).parent),
+        sizes=[
+            part for language in LANGUAGES for part in ("--size", f"{language}={EXPERIMENT['vocabulary'][language]}")
+        ],
+        folder=subpath(output.coverage, parent=True),
+    shell:
+        "python {input.script:q} --texts {params.texts:q} {params.sizes:q} --output {params.folder:q} > {log:q} 2>&1"
+
+
+rule binarise:
+    input:
+        text=f"{OUT}/text/{{text}}.{{language}}",
+        vocabulary=f"{OUT}/vocabulary/{{language}}.txt",
+        script=ancient(script("binarise.py")),
+    output:
+        ids=f"{OUT}/binary/{{text}}.{{language}}.ids.npy",
+        offsets=f"{OUT}/binary/{{text}}.{{language}}.offsets.npy",
+    log:
+        f"{OUT}/logs/binarise/{{text}}.{{language}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/binarise/{{text}}.{{language}}.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        prefix=subpath(output.ids, strip_suffix=".ids.npy"),
+    shell:
+        "python {input.script:q} --text {input.text:q} --vocabulary {input.vocabulary:q} --output {params.prefix:q}"
+        " > {log:q} 2>&1"
+
+
+rule dictionary:
+    """Both directions at once; the gold sentences are aligned along the way."""
+    input:
+        source=f"{OUT}/text/{experiment.TRAIN}.{LANGUAGES[0]}",
+        target=f"{OUT}/text/{experiment.TRAIN}.{LANGUAGES[1]}",
+        further=[f"{OUT}/text/{gold}.{language}" for gold in GOLD for language in LANGUAGES],
+        script=ancient(script("dictionary.py")),
+    output:
+        forward=f"{OUT}/dictionary/{PAIR}.tsv",
+        inverse=f"{OUT}/dictionary/{INVERSE}.tsv",
+        links=[f"{OUT}/dictionary/{gold}.links" for gold in GOLD],
+    log:
+        f"{OUT}/logs/dictionary.log",
+    benchmark:
+        f"{OUT}/benchmarks/dictionary.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        aligner=EXPERIMENT["dictionary"]["aligner"],
+        minimum_count=EXPERIMENT["dictionary"]["minimum_count"],
+        further=further_flags,
+    shell:
+        "python {input.script:q} --source {input.source:q} --target {input.target:q} --output {output.forward:q}"
+        " --inverse {output.inverse:q} --aligner {params.aligner:q} --minimum-count {params.minimum_count}"
+        " {params.further:q} > {log:q} 2>&1"

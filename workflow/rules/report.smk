@@ -1,0 +1,217 @@
+"""The papers' tables and figures, ours beside theirs, and a report that shows them in the papers' order."""
+
+
+rule table:
+    input:
+        scores=table_scores,
+        comparisons=comparisons_of,
+        reported=os.path.relpath(ROOT / "config" / "reported.csv"),
+        script=script("table.py"),
+    output:
+        csv=f"{OUT}/tables/{{table}}.csv",
+        md=f"{OUT}/tables/{{table}}.md",
+        tex=f"{OUT}/tables/{{table}}.tex",
+        json=f"{OUT}/tables/{{table}}.json",
+    log:
+        f"{OUT}/logs/table/{{table}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/table/{{table}}.tsv"
+    wildcard_constraints:
+        table=any_of(tables_of("scores")),
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        spec=lambda wildcards: spec(wildcards.table),
+        comparisons=lambda wildcards, input: (["--comparisons", *input.comparisons] if input.comparisons else []),
+        like_paper=["--like-paper"] if EXPERIMENT["like_paper"] else [],
+        note=EXPERIMENT["note"],
+        folder=f"{OUT}/scores",
+        stem=subpath(output.csv, strip_suffix=".csv"),
+    shell:
+        "python {input.script:q} --spec {params.spec:q} --scores {params.folder:q} {params.comparisons:q}"
+        " --reported {input.reported:q} {params.like_paper:q} --note {params.note:q} --output {params.stem:q}"
+        " > {log:q} 2>&1"
+
+
+rule samples:
+    input:
+        unpack(sample_inputs),
+        script=script("samples.py"),
+    output:
+        csv=f"{OUT}/tables/{{table}}.csv",
+        md=f"{OUT}/tables/{{table}}.md",
+        tex=f"{OUT}/tables/{{table}}.tex",
+        json=f"{OUT}/tables/{{table}}.json",
+    log:
+        f"{OUT}/logs/samples/{{table}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/samples/{{table}}.tsv"
+    wildcard_constraints:
+        table=any_of(tables_of("samples")),
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        flags=sample_flags,
+        stem=subpath(output.csv, strip_suffix=".csv"),
+    shell:
+        "python {input.script:q} {params.flags:q} --output {params.stem:q} > {log:q} 2>&1"
+
+
+rule learning_curves:
+    input:
+        series=figure_files(f"{OUT}/models/{{system}}/curve.jsonl"),
+        script=script("learning_curves.py"),
+    output:
+        svg=f"{OUT}/figures/{{figure}}.svg",
+        png=f"{OUT}/figures/{{figure}}.png",
+        json=f"{OUT}/figures/{{figure}}.json",
+    log:
+        f"{OUT}/logs/figure/{{figure}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/figure/{{figure}}.tsv"
+    wildcard_constraints:
+        figure=any_of(figures_of("learning_curves")),
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        series=series_flags("--curve"),
+        heading=heading_flags,
+        stem=subpath(output.svg, strip_suffix=".svg"),
+    shell:
+        "python {input.script:q} {params.series:q} {params.heading:q} --output {params.stem:q} > {log:q} 2>&1"
+
+
+use rule learning_curves as bleu_by_length with:
+    input:
+        series=figure_files(f"{OUT}/scores/{{system}}/{{test}}.json"),
+        script=script("bleu_by_length.py"),
+    wildcard_constraints:
+        figure=any_of(figures_of("length")),
+    params:
+        series=length_flags,
+        heading=heading_flags,
+        stem=subpath(output.svg, strip_suffix=".svg"),
+
+
+rule alignment_matrices:
+    input:
+        unpack(alignment_inputs),
+        script=script("alignment_matrices.py"),
+    output:
+        svg=f"{OUT}/figures/{{figure}}.svg",
+        png=f"{OUT}/figures/{{figure}}.png",
+        json=f"{OUT}/figures/{{figure}}.json",
+    log:
+        f"{OUT}/logs/figure/{{figure}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/figure/{{figure}}.tsv"
+    wildcard_constraints:
+        figure=any_of(figures_of("alignments")),
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        series=series_flags("--attention"),
+        gold=lambda wildcards, input: ["--gold", *input.gold] if input.gold else [],
+        heading=heading_flags,
+        stem=subpath(output.svg, strip_suffix=".svg"),
+    shell:
+        "python {input.script:q} {params.series:q} --source {input.source:q} --target {input.target:q}"
+        " {params.gold:q} {params.heading:q} --output {params.stem:q} > {log:q} 2>&1"
+
+
+rule experiment:
+    """The experiment in full: every include, default and `extends` resolved."""
+    output:
+        f"{OUT}/config.yaml",
+    log:
+        f"{OUT}/logs/experiment.log",
+    benchmark:
+        f"{OUT}/benchmarks/experiment.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=100,
+        runtime=1,
+    params:
+        text=lambda wildcards: yaml.safe_dump(EXPERIMENT, sort_keys=False, allow_unicode=True),
+    shell:
+        "printf '%s' {params.text:q} > {output:q} 2> {log:q}"
+
+
+rule coverage:
+    """How much of each text the vocabularies cover."""
+    input:
+        texts=[
+            f"{OUT}/text/{text}.{language}"
+            for text in (experiment.TRAIN, experiment.DEV, *TESTS)
+            for language in LANGUAGES
+        ],
+        script=script("vocabulary.py"),
+    output:
+        coverage=f"{OUT}/coverage/coverage.json",
+        words=temp([f"{OUT}/coverage/{language}.txt" for language in LANGUAGES]),
+    log:
+        f"{OUT}/logs/coverage.log",
+    benchmark:
+        f"{OUT}/benchmarks/coverage.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        texts=lambda wildcards, input: str(Path(input.texts[0]).parent),
+        sizes=[
+            part for language in LANGUAGES for part in ("--size", f"{language}={EXPERIMENT['vocabulary'][language]}")
+        ],
+        cover=[part for text in (experiment.DEV, *TESTS) for part in ("--cover", text)],
+        folder=subpath(output.coverage, parent=True),
+    shell:
+        "python {input.script:q} --texts {params.texts:q} {params.sizes:q} {params.cover:q} --output {params.folder:q}"
+        " > {log:q} 2>&1"
+
+
+rule report:
+    input:
+        **report_inputs(),
+        coverage=f"{OUT}/coverage/coverage.json",
+        config=f"{OUT}/config.yaml",
+        script=script("report.py"),
+    output:
+        f"{OUT}/report.html",
+    log:
+        f"{OUT}/logs/report.log",
+    benchmark:
+        f"{OUT}/benchmarks/report.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        title=EXPERIMENT["title"] or EXPERIMENT["name"],
+        note=EXPERIMENT["note"],
+        parts=report_flags,
+    shell:
+        "python {input.script:q} --title {params.title:q} --summary {params.note:q} {params.parts:q}"
+        " --data coverage={input.coverage:q} --config {input.config:q}"
+        ' --commit "$(git rev-parse HEAD 2>> {log:q} || echo unknown)" --output {output:q} > {log:q} 2>&1'

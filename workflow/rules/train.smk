@@ -1,0 +1,55 @@
+"""Each system is trained once, from a description that holds all that determines it and nothing else."""
+
+
+rule system:
+    """A system's description: rewritten, and the system trained again, only when the description changes."""
+    output:
+        f"{OUT}/systems/{{system}}.json",
+    log:
+        f"{OUT}/logs/system/{{system}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/system/{{system}}.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=100,
+        runtime=1,
+    params:
+        description=lambda wildcards: experiment.system_json(wildcards.system, EXPERIMENT),
+    shell:
+        "printf '%s\\n' {params.description:q} > {output:q} 2> {log:q}"
+
+
+rule train:
+    """The state lies outside the outputs: a job that was killed continues from it."""
+    input:
+        unpack(train_inputs),
+    output:
+        model=f"{OUT}/models/{{system}}/model.safetensors",
+        config=f"{OUT}/models/{{system}}/config.json",
+        source_vocabulary=f"{OUT}/models/{{system}}/source.vocab",
+        target_vocabulary=f"{OUT}/models/{{system}}/target.vocab",
+        curve=f"{OUT}/models/{{system}}/curve.jsonl",
+        provenance=f"{OUT}/models/{{system}}/provenance.json",
+    log:
+        f"{OUT}/logs/train/{{system}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/train/{{system}}.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: threads_of("train")
+    resources:
+        mem_mb=memory_of("train"),
+        runtime=minutes_of("train"),
+        gpu=gpus_of("train"),
+    params:
+        train=lambda wildcards, input: prefixes(input.train),
+        dev=lambda wildcards, input: prefixes(input.dev),
+        curve=lambda wildcards, input: prefixes(input.curve),
+        state=lambda wildcards, output: f"{OUT}/state/{wildcards.system}",
+        folder=subpath(output.model, parent=True),
+    shell:
+        "python -m nmt train --system {input.system:q} --source-vocabulary {input.source_vocabulary:q}"
+        " --target-vocabulary {input.target_vocabulary:q} --train {params.train:q} --dev {params.dev:q}"
+        " --curve {params.curve:q} --state {params.state:q} --output {params.folder:q} > {log:q} 2>&1"

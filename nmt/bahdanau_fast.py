@@ -126,26 +126,29 @@ class AttentiveRecurrence(torch.autograd.Function):
         grad_scores = torch.empty_like(weights)
         grad_keys = torch.zeros_like(halves[0])
         carried = torch.zeros_like(states[0])
+        grad_query, grad_query_gates = grad_asked.split((width, 2 * size), 2)
+        of_unit = (grad_words, *grad_words.split((2 * size, size), 2), grad_query_gates)
+        of_attention = (weights, grad_weights, halves, grad_scores, grad_query, grad_asked, grad_states)
+        unit, attention = ([*zip(*map(torch.unbind, values), strict=True)] for values in (of_unit, of_attention))
+        by_annotation, of_query, fourfold = annotations.mT, query.mT, 4 * weigh
         for i in reversed(range(time)):
-            grad_weight, grad_query = grad_weights[i], grad_asked[i]
+            weight, grad_weight, half, grad_score, grad_width, grad_all, grad_state = attention[i]
             if i < time - 1:
-                grad_word = grad_words[i]
-                grad_gates, grad_candidate = grad_word.split((2 * size, size), 1)
+                grad_word, grad_gates, grad_candidate, grad_same_gates = unit[i]
                 carried = slopes.back(i, carried, candidate.mT, grad_gates, grad_candidate)
-                grad_query[:, width:] = grad_gates
-                grad_weight = grad_weight + (grad_word.unsqueeze(1) @ annotations.mT).squeeze(1)
-            weight, grad_score, half = weights[i], grad_scores[i], halves[i]
+                grad_same_gates.copy_(grad_gates)
+                grad_weight = grad_weight + (grad_word.unsqueeze(1) @ by_annotation).squeeze(1)
             weighted = weight * grad_weight
             torch.addcmul(weighted, weight, weighted.sum(1, keepdim=True), value=-1, out=grad_score)
             slope = torch.addcmul(half, half, half, value=-1)  # a quarter of tanh'
-            torch.mul((grad_score.unsqueeze(1) @ slope).squeeze(1), 4 * weigh, out=grad_query[:, :width])
+            torch.mul((grad_score.unsqueeze(1) @ slope).squeeze(1), fourfold, out=grad_width)
             grad_keys.addcmul_(grad_score.unsqueeze(2), slope)
-            carried = torch.addmm(carried, grad_query, query.mT).add_(grad_states[i])
+            carried = torch.addmm(grad_state, grad_all, of_query).add_(carried)
         r_hidden = opened[..., size:] * states[:-1]
         return (
             grad_words,
             carried,
-            grad_keys * (4 * weigh),
+            grad_keys * fourfold,
             weights.permute(1, 2, 0) @ grad_words.transpose(0, 1),
             None,
             states.flatten(0, 1).mT @ grad_asked.flatten(0, 1),
@@ -158,23 +161,24 @@ class GatedSlopes:
     """What the backward step of a gated unit needs of its forward one; all steps at once."""
 
     def __init__(self, hidden: Tensor, opened: Tensor, proposed: Tensor) -> None:
-        z, self.reset = opened.chunk(2, -1)
-        self.keep = 1 - z
-        self.to_candidate = z * (1 - proposed.square())
-        self.to_update = (proposed - hidden) * z * self.keep
-        self.to_reset = hidden * self.reset * (1 - self.reset)
+        z, reset = opened.chunk(2, -1)
+        keep = 1 - z
+        to_candidate, to_update = z * (1 - proposed.square()), (proposed - hidden) * z * keep
+        factors = (keep, reset, to_candidate, to_update, hidden * reset * (1 - reset))
+        self.steps = [*zip(*map(torch.unbind, factors), strict=True)]
 
     def back(self, t: int, grad: Tensor, candidate: Tensor, grad_gates: Tensor, grad_candidate: Tensor) -> Tensor:
         """Fill the gradients of step t's inputs to z, r and h~; return that of its state, but for the way through z, r.
 
         grad: of the state after the step; candidate: U, not transposed.
         """
-        size = grad.shape[-1]
-        torch.mul(grad, self.to_candidate[t], out=grad_candidate)
+        keep, reset, to_candidate, to_update, to_reset = self.steps[t]
+        grad_update, grad_reset = grad_gates.chunk(2, -1)
+        torch.mul(grad, to_candidate, out=grad_candidate)
         grad_r_hidden = grad_candidate @ candidate
-        torch.mul(grad, self.to_update[t], out=grad_gates[..., :size])
-        torch.mul(grad_r_hidden, self.to_reset[t], out=grad_gates[..., size:])
-        return torch.addcmul(grad * self.keep[t], grad_r_hidden, self.reset[t])
+        torch.mul(grad, to_update, out=grad_update)
+        torch.mul(grad_r_hidden, to_reset, out=grad_reset)
+        return torch.addcmul(grad * keep, grad_r_hidden, reset)
 
 
 def by_unit(values: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ def turned_corpus(count, seed=0):
     return [(source, [word.upper() for word in reversed(source)]) for source in sources]
 
 
-@pytest.mark.parametrize("aligner", ["ibm1", "ibm2", "hmm", "fast_align"])
+@pytest.mark.parametrize("aligner", ["ibm1", "ibm2", "hmm", "fast_align", "eflomal"])
 def test_finds_the_words_of_a_turned_language(aligner):
     pairs = turned_corpus(400)
     counts = count_links(pairs, WordAligner(pairs, aligner).align(pairs))

@@ -17,7 +17,8 @@ def main(
     target: Annotated[Path, typer.Option(help="prepared training text, target side")],
     output: Annotated[Path, typer.Option(help="the dictionary: source word, target word, links, parted by tabs")],
     inverse: Annotated[Path | None, typer.Option(help="also the dictionary of the other direction")] = None,
-    aligner: Annotated[str, typer.Option(help="ibm1, ibm2, hmm or fast_align")] = "hmm",
+    aligner: Annotated[str, typer.Option(help="eflomal, hmm, fast_align, ibm2 or ibm1")] = "eflomal",
+    seed: Annotated[int, typer.Option(help="of eflomal's sampling")] = 1,
     minimum_count: Annotated[int, typer.Option(help="links a translation needs")] = 10,
     align_source: Annotated[Path | None, typer.Option(help="further pairs to align, source side")] = None,
     align_target: Annotated[Path | None, typer.Option(help="further pairs to align, target side")] = None,
@@ -31,7 +32,7 @@ def main(
     if any(further) and not all(further):
         raise ValueError("--align-source, --align-target and --alignments go together; give all three or none")
     pairs = list(read_pairs(source, target))
-    model = WordAligner(pairs, aligner)
+    model = WordAligner(pairs, aligner, seed)
     counts = count_links(pairs, model.align(pairs))
     write_lines(output, ["\t".join(map(str, row)) for row in best_translations(counts, minimum_count)])
     if inverse:

@@ -122,6 +122,7 @@ def test_a_server_without_ranges_is_read_from_the_start(tmp_path, server):
     (tmp_path / "file.bin.partial").write_bytes(CONTENT[:1000])
     fetch(pinned(server.url), [], tmp_path / "file.bin")
     assert (tmp_path / "file.bin").read_bytes() == CONTENT
+    assert server.ranges == ["bytes=1000-"]
 
 
 @pytest.mark.parametrize("left", [b"other" * 200, CONTENT + b"longer"])

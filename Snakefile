@@ -41,3 +41,7 @@ rule tables:
 rule figures:
     input:
         FIGURES,
+
+
+onsuccess:
+    print(f"The report: {OUT}/report.html")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import functools
 import json
 from collections.abc import Hashable, Iterable
 from pathlib import Path
@@ -32,7 +33,7 @@ GENERATED_NAMES = [f"miniature-{part}" for part in ("train", "dev", "test", "tes
 # --- reading -----------------------------------------------------------------------------------------------------
 
 
-class _StrictLoader(yaml.SafeLoader):
+class _StrictLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     """YAML in which a key stands once in a mapping: a repeated name must not silently replace the first."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -58,6 +59,12 @@ def read_yaml(path: Path) -> Config:
     if not isinstance(content, dict):
         raise ValueError(f"{path}: found {type(content).__name__}, expected a mapping of configuration keys")
     return content
+
+
+@functools.cache
+def read_schema() -> Config:
+    """The schema of experiments; read once, not to be changed."""
+    return read_yaml(SCHEMA)
 
 
 def merge(below: Config, above: Config) -> Config:
@@ -99,10 +106,10 @@ def _explain(error: ValidationError) -> str:
         known = error.schema.get("properties", {})
         unknown = [key for key in error.instance if key not in known]
         return "; ".join(f"at {where}: unknown key `{key}`: {nearest(str(key), known)}" for key in unknown)
-    if error.validator in ("oneOf", "anyOf") and error.context:
-        branch = max(error.context, key=lambda inner: len(inner.absolute_path))
-        if len(branch.absolute_path) > len(error.absolute_path) or branch.validator == "additionalProperties":
-            return _explain(branch)
+    if error.validator == "oneOf":
+        of_its_type = [inner for inner in error.context or [] if inner.validator != "type"]
+        if of_its_type:
+            return _explain(of_its_type[0])
     if error.validator == "enum" and isinstance(error.instance, str):
         choices = [str(value) for value in error.validator_value]
         return f"at {where}: found `{error.instance}`: {nearest(error.instance, choices)}"
@@ -184,14 +191,14 @@ def resolve_ensemble(name: str, config: Config, schema: Config) -> Config:
 # --- the whole experiment ----------------------------------------------------------------------------------------
 
 
-def load(config: Config, folder: Path, schema_path: Path = SCHEMA, where: str = "configuration") -> Config:
+def load(config: Config, folder: Path, where: str = "configuration") -> Config:
     """The experiment in full: includes merged, schema checked and defaults filled, systems resolved, names checked.
 
     config: as read from config/NAME.yaml; folder: the folder its includes are relative to; where: names the
     configuration in errors. Only the tables and figures that `show:` lists are kept, in its order, and of the systems
     and ensembles only those that they need.
     """
-    schema = read_yaml(schema_path)
+    schema = read_schema()
     config = with_includes(config, folder)
     check_schema(config, schema, where)
     inherited = {key: config.get(key, {}) for key in ("defaults", "systems", "ensembles")}  # filled once resolved
@@ -335,7 +342,7 @@ def _check_tables(config: Config) -> None:
                 raise ValueError(f"{row_where}: `{row['system']}` translates {found}, the table is about {direction}")
             if (row["replace"] or table["test"] == GOLD) and not has_attention(row["system"], config):
                 raise ValueError(
-                    f"{row_where}: `{row['system']}` has no attention to align words by; name another, or replace nothing"
+                    f"{row_where}: `{row['system']}` has no attention to align by; name another, or replace nothing"
                 )
 
 

@@ -148,13 +148,13 @@ use rule prepare as prepare_training with:
         filter=filter_flags(),
 
 
-use rule prepare as prepare_gold with:  # gold links count the words as they are
+use rule prepare as prepare_gold with:
     wildcard_constraints:
         text=any_of(name for name in GOLD if name not in TESTS),
     params:
         text=text_flags,
         output=output_flags,
-        tokeniser=tokeniser_flags("none"),
+        tokeniser=tokeniser_flags(PREPARE["gold_tokeniser"]),
         filter=[],
 
 

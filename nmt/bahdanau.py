@@ -63,6 +63,9 @@ class BahdanauState:
         return BahdanauState(self.hidden.index_select(0, rows), self.time)
 
 
+Matrices = tuple[Tensor, Tensor]  # (units, hidden, 2 hidden) and (units, hidden, hidden), see `gated_step`
+
+
 class GatedUnit(nn.Module):
     """Gated recurrent unit (Cho et al. 2014; appendix A.1.1): z = sigmoid(W_z x + U_z h), r = sigmoid(W_r x + U_r h),
     h~ = tanh(W x + U [r * h]), h' = (1 - z) * h + z * h~.
@@ -78,6 +81,10 @@ class GatedUnit(nn.Module):
         """U_z, U_r and U; each (hidden, hidden)."""
         return [*self.gates.weight.chunk(2), self.candidate.weight]
 
+    def transposed(self) -> Matrices:
+        """The recurrent matrices as `gated_step` takes them, for this unit alone."""
+        return self.gates.weight.T.unsqueeze(0), self.candidate.weight.T.unsqueeze(0)
+
 
 def gated_step(inputs: Tensor, hidden: Tensor, gates: Tensor, candidate: Tensor) -> Tensor:
     """One step of as many units side by side.
@@ -89,12 +96,6 @@ def gated_step(inputs: Tensor, hidden: Tensor, gates: Tensor, candidate: Tensor)
     z, r = torch.sigmoid(torch.baddbmm(inputs[..., : 2 * size], hidden, gates)).chunk(2, 2)
     proposed = torch.tanh(torch.baddbmm(inputs[..., 2 * size :], r * hidden, candidate))
     return torch.lerp(hidden, proposed, z)
-
-
-def transposed(units: list[GatedUnit]) -> tuple[Tensor, Tensor]:
-    """The units' recurrent matrices as `gated_step` takes them."""
-    gates = torch.stack([unit.gates.weight.T for unit in units])  # (units, hidden, 2 hidden)
-    return gates, torch.stack([unit.candidate.weight.T for unit in units])
 
 
 class BahdanauModel(TranslationModel):
@@ -168,14 +169,15 @@ class BahdanauModel(TranslationModel):
             [unit.project(words.transpose(0, 1)) for unit, words in zip(self.encoder, embedded, strict=True)], 1
         )  # (source, directions, batch, 3 hidden)
         initial = inputs.new_zeros(*inputs.shape[1:3], self.config.hidden)
-        states = self._unroll(inputs, initial, list(self.encoder))[1:]
+        gates, candidate = (torch.cat(side) for side in zip(*(unit.transposed() for unit in self.encoder), strict=True))
+        states = self._unroll(inputs, initial, (gates, candidate))[1:]
         return states.permute(1, 2, 0, 3)
 
-    def _unroll(self, inputs: Tensor, hidden: Tensor, units: list[GatedUnit]) -> Tensor:
+    def _unroll(self, inputs: Tensor, hidden: Tensor, matrices: Matrices) -> Tensor:
         """States before the first and after each step; inputs, hidden as in `gated_step`, inputs of all steps."""
         if self._fast(inputs):
-            return GatedRecurrence.apply(inputs, hidden, *transposed(units))
-        matrices, states = transposed(units), [hidden]
+            return GatedRecurrence.apply(inputs, hidden, *matrices)
+        states = [hidden]
         for step in inputs.unbind(0):
             states.append(gated_step(step, states[-1], *matrices))
         return torch.stack(states)  # (time + 1, units, rows, hidden)
@@ -193,7 +195,7 @@ class BahdanauModel(TranslationModel):
     def step(self, memory: BahdanauMemory, state: BahdanauState, previous: Tensor) -> Step:
         """See `TranslationModel.step`."""
         embedded = self.target_embedding(previous)  # (rows, embedding)
-        matrices = transposed([self.decoder])
+        matrices = self.decoder.transposed()
         hidden, weights = self._advance(memory, state, self.decoder.project(embedded), matrices)
         context = (weights @ memory.source.annotations).flatten(0, 1)  # (rows, annotation) c_i
         log_probability = torch.log_softmax(self.output(self._deep(state.hidden, embedded, context)), 1)
@@ -201,7 +203,7 @@ class BahdanauModel(TranslationModel):
         return Step(log_probability, attention, BahdanauState(hidden, state.time + 1))
 
     def _advance(
-        self, memory: BahdanauMemory, state: BahdanauState, inputs: Tensor, matrices: tuple[Tensor, Tensor]
+        self, memory: BahdanauMemory, state: BahdanauState, inputs: Tensor, matrices: Matrices
     ) -> tuple[Tensor, Tensor]:
         """Read one word: (rows, 3 hidden) W_z, W_r and W times E y_{i-1} to s_i (rows, hidden) and alpha_i
         (batch, beam, annotations), which looks from s_{i-1}.
@@ -250,7 +252,7 @@ class BahdanauModel(TranslationModel):
         """
         if self.attention is None:  # nothing to wait for: c is the same at every step
             steps = (inputs + memory.inputs).transpose(0, 1).unsqueeze(1)  # (target, 1, batch, 3 hidden)
-            states = self._unroll(steps, memory.initial.unsqueeze(0), [self.decoder])[:-1]
+            states = self._unroll(steps, memory.initial.unsqueeze(0), self.decoder.transposed())[:-1]
             return states.squeeze(1).transpose(0, 1), inputs.new_ones(*inputs.shape[:2], 1)
         if (
             self._fast(inputs)
@@ -259,7 +261,7 @@ class BahdanauModel(TranslationModel):
         ):
             return self._read_fast(memory, inputs)
         state, hidden, weights = self.start(memory), [], []
-        matrices = transposed([self.decoder])
+        matrices = self.decoder.transposed()
         for step in inputs.unbind(1):
             hidden.append(state.hidden)
             after, attention = self._advance(memory, state, step, matrices)

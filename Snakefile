@@ -6,7 +6,7 @@ min_version("9.0")
 
 if "name" not in config:  # none was given by --configfile, which snakemake would only lay over this one
 
-    configfile: "config/miniature.yaml"
+    configfile: f"{workflow.basedir}/config/miniature.yaml"
 
 
 include: "workflow/rules/common.smk"

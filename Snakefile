@@ -21,8 +21,18 @@ localrules:
     all,
     tables,
     figures,
+    # seconds each, or in need of a network: on a cluster they run where snakemake runs
     experiment,
     system,
+    fetch,
+    join_dev,
+    table,
+    samples,
+    learning_curves,
+    bleu_by_length,
+    alignment_matrices,
+    coverage,
+    report,
 
 
 rule all:

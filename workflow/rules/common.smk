@@ -6,6 +6,7 @@ This is the only place that expands it. What a configuration means is worked out
 import json
 import os
 import re
+import signal
 from pathlib import Path
 
 import yaml
@@ -17,6 +18,10 @@ from workflow.catalogue import corpus_downloads, corpus_entry, load_catalogue
 ROOT = Path(workflow.basedir)
 DATASETS = os.path.relpath(ROOT / "config" / "datasets.yaml")
 os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(ROOT), os.getenv("PYTHONPATH")])))  # for nmt in jobs
+
+# Slurm's warning before a time limit goes to every process of a job; whoever does not take it up, as training does, is
+# not to end by it. A signal that is ignored here is ignored in the jobs too.
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 try:
     for path in workflow.configfiles:
@@ -62,8 +67,8 @@ def threads_of(station):
 
 
 def memory_of(station):
-    """Memory in MB of a station's jobs, doubled for each retry."""
-    return lambda wildcards, attempt: EXPERIMENT["resources"][station]["memory_mb"] * 2 ** (attempt - 1)
+    """Memory in MB of a station's jobs, doubled for each of the first two retries."""
+    return lambda wildcards, attempt: EXPERIMENT["resources"][station]["memory_mb"] * 2 ** min(attempt - 1, 2)
 
 
 def minutes_of(station):
@@ -74,6 +79,13 @@ def minutes_of(station):
 def gpus_of(station):
     """GPUs of a station's jobs."""
     return EXPERIMENT["resources"][station]["gpu"]
+
+
+def on_device(wildcards, resources):
+    """What a command is run by, so that it sees GPUs of its own, or none; another number makes nothing stale."""
+    if not resources.gpu:
+        return ["env", "CUDA_VISIBLE_DEVICES="]
+    return ["python", script("with_gpu.py"), "--count", str(resources.gpu), "--"]
 
 
 def script(name):

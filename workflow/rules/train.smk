@@ -49,7 +49,8 @@ rule train:
         curve=lambda wildcards, input: prefixes(input.curve),
         state=lambda wildcards, output: f"{OUT}/state/{wildcards.system}",
         folder=subpath(output.model, parent=True),
-    shell:
-        "python -m nmt train --system {input.system:q} --source-vocabulary {input.source_vocabulary:q}"
+        device=on_device,
+    shell:  # exec: a signal reaches training itself, which then saves its state
+        "exec {params.device:q} python -m nmt train --system {input.system:q} --source-vocabulary {input.source_vocabulary:q}"
         " --target-vocabulary {input.target_vocabulary:q} --train {params.train:q} --dev {params.dev:q}"
         " --curve {params.curve:q} --state {params.state:q} --output {params.folder:q} > {log:q} 2>&1"

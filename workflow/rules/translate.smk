@@ -22,8 +22,9 @@ rule translate:
     params:
         models=model_flags,
         decoding=decoding_json,
+        device=on_device,
     shell:
-        "python -m nmt translate {params.models:q} --source {input.source:q} --decoding {params.decoding:q}"
+        "{params.device:q} python -m nmt translate {params.models:q} --source {input.source:q} --decoding {params.decoding:q}"
         " --output {output.translations:q} --attention {output.attention:q} > {log:q} 2>&1"
 
 
@@ -49,8 +50,9 @@ rule force:
         gpu=gpus_of("translate"),
     params:
         models=model_flags,
+        device=on_device,
     shell:
-        "python -m nmt force {params.models:q} --source {input.source:q} --target {input.target:q}"
+        "{params.device:q} python -m nmt force {params.models:q} --source {input.source:q} --target {input.target:q}"
         " --output {output.forced:q} --attention {output.attention:q} > {log:q} 2>&1"
 
 

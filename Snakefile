@@ -38,19 +38,19 @@ localrules:
 rule all:
     default_target: True
     input:
-        TABLES,
-        FIGURES,
+        tables,
+        figures,
         f"{OUT}/report.html",
 
 
 rule tables:
     input:
-        TABLES,
+        tables,
 
 
 rule figures:
     input:
-        FIGURES,
+        figures,
 
 
 onsuccess:

@@ -34,6 +34,11 @@ def escape_specials(line: str) -> str:
     return SPECIAL.sub(lambda match: match[0].replace("<", "&lt;").replace(">", "&gt;"), line) if "<" in line else line
 
 
+def unspaced(line: str) -> str:
+    """A line without its spaces: the same for a sentence before and after it was tokenised."""
+    return line.replace(" ", "")
+
+
 @dataclass(frozen=True)
 class Tokeniser:
     """Raw lines to words parted by single spaces, in one language."""
@@ -65,7 +70,7 @@ class Filter:
     """Which pairs of a training text are left out; the sides of a pair go together."""
 
     max_length: int | None = None  # words
-    excluded: dict[str, frozenset[str]] = field(default_factory=dict)  # cleaned lines by language
+    excluded: dict[str, frozenset[str]] = field(default_factory=dict)  # `unspaced` lines by language
 
     def reason_before(self, lines: Sequence[str], languages: Sequence[str]) -> str | None:
         """Why a pair of cleaned lines is left out, as far as can be said before it is tokenised.
@@ -74,7 +79,7 @@ class Filter:
         """
         if not all(lines):
             return "empty"
-        if any(line in self.excluded.get(language, ()) for line, language in zip(lines, languages, strict=True)):
+        if any(unspaced(line) in self.excluded.get(language, ()) for line, language in zip(lines, languages, strict=True)):
             return "excluded"
         return self.reason_after(lines)
 

@@ -76,7 +76,7 @@ def paired_bootstrap(
 ) -> dict:
     """sacreBLEU's paired bootstrap: `delta` = system - baseline in BLEU, `p` = how often chance alone gives more.
 
-    Equal outputs get p = 1 (sacreBLEU, which holds a difference of zero to be no chance, would give its smallest p).
+    Equal scores get p = 1: sacreBLEU would give its smallest p where no resampling tells the two apart.
     """
     os.environ["SACREBLEU_SEED"] = str(seed)
     systems = [("baseline", baseline), ("system", system)]
@@ -84,7 +84,7 @@ def paired_bootstrap(
     below, above = scores["BLEU"]
     return {
         "delta": float(above.score - below.score),
-        "p": 1.0 if list(baseline) == list(system) else float(above.p_value),
+        "p": 1.0 if above.score == below.score else float(above.p_value),
         "signature": str(signatures["BLEU"]),
     }
 

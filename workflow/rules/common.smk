@@ -44,6 +44,21 @@ TESTS = sorted({experiment.corpus_name(corpus) for corpus in EXPERIMENT["data"][
 GOLD = [experiment.corpus_name(corpus) for corpus in experiment.gold_corpora(EXPERIMENT)]
 
 
+REFERENCE = f"results/reference/{EXPERIMENT['name']}"  # scores that were published, see workflow/scripts/publish.py
+
+
+def is_published():
+    """Whether tables, figures and report are made from the published scores: where nothing was computed yet."""
+    asked = set(workflow.dag_settings.targets)
+    computed = any(Path(OUT, part).exists() for part in ("state", "models", "forced", "scores"))
+    return bool(asked) and asked <= {"tables", "figures", "report"} and Path(REFERENCE).exists() and not computed
+
+
+def results():
+    """The folder in which tables and figures find scores; known only once snakemake knows its targets."""
+    return REFERENCE if is_published() else OUT
+
+
 def any_of(names):
     """A wildcard constraint: one of the names, or nothing at all."""
     return "|".join(names) or "(?!)"
@@ -146,13 +161,20 @@ def tokeniser_flags(tokeniser):
     ]
 
 
-def filter_flags():
+def seen_elsewhere():
+    """The raw texts whose lines training must not see, a name a language; empty if it may."""
+    corpora = [*experiment.dev_names(EXPERIMENT), *TESTS, *GOLD] if PREPARE["exclude_seen"] else []
+    return {f"exclude_{language}": raw(dict.fromkeys(corpora), language) for language in LANGUAGES}
+
+
+def filter_flags(wildcards, input):
     """What prepare.py leaves out of the training text."""
     return [
         "--filter",
         "--max-length",
         PREPARE["max_length"],
         *(["--deduplicate"] if PREPARE["deduplicate"] else []),
+        *labelled("--exclude", {language: input[f"exclude_{language}"] for language in LANGUAGES}),
     ]
 
 
@@ -198,13 +220,10 @@ def further_flags(wildcards, input, output):
     return [part for pair in zip(flags, [*input.further, *output.links]) for part in pair]
 
 
-def gold_links(corpus):
+def gold_links(corpus, results=OUT):
     """The gold alignment of a corpus."""
-    return (
-        f"{OUT}/raw/{corpus}.talp"
-        if corpus in experiment.generated_names(EXPERIMENT)
-        else f"{OUT}/raw/{corpus}.{PAIR}.talp"
-    )
+    name = corpus if corpus in experiment.generated_names(EXPERIMENT) else f"{corpus}.{PAIR}"
+    return f"{results}/raw/{name}.talp"
 
 
 def binary(text, languages):
@@ -272,6 +291,23 @@ def target_text(wildcards):
 # --- scores, tables, figures -----------------------------------------------------------------------------------------
 
 
+def is_measured(system, text):
+    """Whether a system's results on a text are there or are to be computed."""
+    if is_published():
+        return Path(f"{results()}/scores/{system}/{text}.json").exists()
+    return EXPERIMENT["train"] or system == experiment.ALIGNER or Path(f"{OUT}/forced/{system}/{text}.json").exists()
+
+
+def measured(systems, text):
+    """Those of the systems."""
+    return [system for system in systems if is_measured(system, text)]
+
+
+def is_trained(system):
+    """Whether a system's learning curve is there or is to be computed."""
+    return (EXPERIMENT["train"] and not is_published()) or Path(f"{results()}/models/{system}/curve.jsonl").exists()
+
+
 def tables_of(kind):
     """The tables of a kind."""
     return [name for name, table in EXPERIMENT["tables"].items() if table["kind"] == kind]
@@ -327,20 +363,32 @@ def table_scores(wildcards):
     """The score files of a table's rows."""
     table, test = EXPERIMENT["tables"][wildcards.table], table_test(wildcards.table)
     aligner = [experiment.ALIGNER] if experiment.has_aligner(table) else []
-    return [f"{OUT}/scores/{system}/{test}.json" for system in [*experiment.table_systems(table), *aligner]]
+    systems = measured([*experiment.table_systems(table), *aligner], test)
+    return [f"{results()}/scores/{system}/{test}.json" for system in systems]
 
 
-def comparisons_of(wildcards):
+def compared_spec(table):
+    """A table whose rows name their system only if it is measured."""
+    whole, test = experiment.table_spec(table, EXPERIMENT), table_test(table)
+    rows = [
+        {key: value for key, value in row.items() if key != "system" or is_measured(value, test)}
+        for row in whole["rows"]
+    ]
+    return whole | {"rows": rows}
+
+
+def comparisons_of(table):
     """The significance of a table's steps, if it has steps in BLEU."""
-    table = EXPERIMENT["tables"][wildcards.table]
-    compared = len(experiment.table_systems(table)) > 1 and any("bleu" in column for column in table["columns"])
-    return [f"{OUT}/scores/comparisons/{wildcards.table}.json"] if compared else []
+    whole = compared_spec(table)
+    steps = sum("system" in row for row in whole["rows"]) > 1 and any("bleu" in column for column in whole["columns"])
+    path = f"{results()}/scores/comparisons/{table}.json"
+    return [path] if steps and (not is_published() or Path(path).exists()) else []
 
 
 def compared_texts(wildcards):
     """The translations behind a table, and what they are held against."""
     table, test = EXPERIMENT["tables"][wildcards.table], table_test(wildcards.table)
-    systems = experiment.table_systems(table)
+    systems = measured(experiment.table_systems(table), test)
     attentive = [system for system in systems if experiment.has_attention(system, EXPERIMENT)]
     target = table["direction"].split("-")[1]
     return {
@@ -356,13 +404,13 @@ def sample_inputs(wildcards):
     table, test = EXPERIMENT["tables"][wildcards.table], table_test(wildcards.table)
     source, target = table["direction"].split("-")
     inputs = {
-        "source": f"{OUT}/text/{test}.{source}",
-        "reference": f"{OUT}/text/{test}.{target}",
+        "source": f"{results()}/text/{test}.{source}",
+        "reference": f"{results()}/text/{test}.{target}",
     }
     for role, system in zip(("best", "base"), experiment.table_systems(table), strict=True):
-        inputs[role] = f"{OUT}/translations/{system}/{test}.txt"
+        inputs[role] = f"{results()}/translations/{system}/{test}.txt"
         if experiment.has_attention(system, EXPERIMENT):
-            inputs[f"{role}_replaced"] = f"{OUT}/translations/{system}/{test}.replaced.txt"
+            inputs[f"{role}_replaced"] = f"{results()}/translations/{system}/{test}.replaced.txt"
     return inputs
 
 
@@ -387,13 +435,25 @@ def heading_flags(wildcards):
     return ["--title", figure["title"], "--caption", figure["caption"]]
 
 
+def figure_test(figure):
+    """The text that a figure is about."""
+    return experiment.role_corpus(EXPERIMENT["figures"][figure]["test"], EXPERIMENT)
+
+
+def figure_systems(figure):
+    """The systems that a figure can show."""
+    spec = EXPERIMENT["figures"][figure]
+    if spec["kind"] == "learning_curves":
+        return [system for system in spec["systems"] if is_trained(system)]
+    return measured(spec["systems"], figure_test(figure))
+
+
 def figure_files(path):
     """One file for each system of a figure; `path` names it, with {system} and {test}."""
 
     def files(wildcards):
-        figure = EXPERIMENT["figures"][wildcards.figure]
-        test = experiment.role_corpus(figure["test"], EXPERIMENT)
-        return [path.format(system=system, test=test) for system in figure["systems"]]
+        test = figure_test(wildcards.figure)
+        return [f"{results()}/{path.format(system=system, test=test)}" for system in figure_systems(wildcards.figure)]
 
     return files
 
@@ -402,7 +462,7 @@ def series_flags(flag):
     """Flags `--flag SYSTEM=PATH` for the files of a figure."""
 
     def flags(wildcards, input):
-        systems = EXPERIMENT["figures"][wildcards.figure]["systems"]
+        systems = figure_systems(wildcards.figure)
         return labelled(
             flag,
             {system: [path] for system, path in zip(systems, input.series, strict=True)},
@@ -413,41 +473,67 @@ def series_flags(flag):
 
 def length_flags(wildcards, input):
     """The series of BLEU by length, after replacement where the figure wants it and attention allows it."""
-    figure = EXPERIMENT["figures"][wildcards.figure]
-    replaced = [figure["replace"] and experiment.has_attention(system, EXPERIMENT) for system in figure["systems"]]
-    series = zip(replaced, figure["systems"], input.series, strict=True)
+    figure, systems = EXPERIMENT["figures"][wildcards.figure], figure_systems(wildcards.figure)
+    replaced = [figure["replace"] and experiment.has_attention(system, EXPERIMENT) for system in systems]
+    series = zip(replaced, systems, input.series, strict=True)
     return [part for after, *pair in series for part in ("--replaced" if after else "--raw", "=".join(pair))]
 
 
 def alignment_inputs(wildcards):
     """The attention of a figure of alignments, and the sentences it is about; gold links where there are any."""
-    test = experiment.role_corpus(EXPERIMENT["figures"][wildcards.figure]["test"], EXPERIMENT)
+    test = figure_test(wildcards.figure)
     source, target = LANGUAGES
     return {
-        "series": figure_files(f"{OUT}/forced/{{system}}/{{test}}.attention.npz")(wildcards),
-        "source": f"{OUT}/text/{test}.{source}",
-        "target": f"{OUT}/text/{test}.{target}",
-        "gold": [gold_links(test)] if test in GOLD else [],
+        "series": figure_files("forced/{system}/{test}.attention.npz")(wildcards),
+        "source": f"{results()}/text/{test}.{source}",
+        "target": f"{results()}/text/{test}.{target}",
+        "gold": [gold_links(test, results())] if test in GOLD else [],
     }
 
 
-EXHIBITS = [
-    f"{OUT}/{'tables' if name in EXPERIMENT['tables'] else 'figures'}/{name}.json" for name in EXPERIMENT["show"]
-]
-TABLES = [f"{OUT}/tables/{name}.{form}" for name in EXPERIMENT["tables"] for form in ("csv", "md", "tex")]
-FIGURES = [f"{OUT}/figures/{name}.{form}" for name in EXPERIMENT["figures"] for form in ("svg", "png")]
+def is_shown(name):
+    """Whether there is something to show: for a table of samples all its systems, for a figure at least one."""
+    if name in EXPERIMENT["figures"]:
+        return bool(figure_systems(name))
+    table = EXPERIMENT["tables"][name]
+    systems = experiment.table_systems(table) if table["kind"] == "samples" else []
+    return measured(systems, table_test(name)) == systems
 
 
-def report_inputs():
+def exhibits(forms):
+    """The files of all tables and figures, in the order of `show`; forms: their endings, by kind."""
+    kinds = {name: kind for kind in forms for name in EXPERIMENT[kind]}
+    shown = [name for name in EXPERIMENT["show"] if name in kinds and is_shown(name)]
+    return [f"{OUT}/{kinds[name]}/{name}.{form}" for name in shown for form in forms[kinds[name]]]
+
+
+def tables(wildcards):
+    """All tables."""
+    return exhibits({"tables": ["csv", "md", "tex"]})
+
+
+def figures(wildcards):
+    """All figures."""
+    return exhibits({"figures": ["svg", "png"]})
+
+
+def report_inputs(wildcards):
     """Everything that the report shows."""
     scored = [(name, table) for name, table in EXPERIMENT["tables"].items() if table["kind"] == "scores"]
     pairs = [(system, table_test(name)) for name, table in scored for system in experiment.table_systems(table)]
+    trained = [system for system in EXPERIMENT["systems"] if is_trained(system)]
     return {
-        "exhibits": EXHIBITS,
-        "scores": [f"{OUT}/scores/{system}/{test}.json" for system, test in dict.fromkeys(pairs)],
-        "curves": [f"{OUT}/models/{system}/curve.jsonl" for system in EXPERIMENT["systems"]],
-        "provenance": [f"{OUT}/models/{system}/provenance.json" for system in EXPERIMENT["systems"]],
-        "data": [f"{OUT}/text/{text}.json" for text in (experiment.TRAIN, experiment.DEV, *TESTS, *GOLD)],
+        "exhibits": exhibits({"tables": ["json"], "figures": ["json"]}),
+        "scores": [
+            f"{results()}/scores/{system}/{test}.json"
+            for system, test in dict.fromkeys(pairs)
+            if is_measured(system, test)
+        ],
+        "curves": [f"{results()}/models/{system}/curve.jsonl" for system in trained],
+        "provenance": [f"{results()}/models/{system}/provenance.json" for system in trained],
+        "data": [f"{results()}/text/{text}.json" for text in (experiment.TRAIN, experiment.DEV, *TESTS, *GOLD)],
+        "coverage": f"{results()}/coverage/coverage.json",
+        "config": f"{results()}/config.yaml",
     }
 
 

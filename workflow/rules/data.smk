@@ -139,13 +139,16 @@ rule prepare:
 
 
 use rule prepare as prepare_training with:
+    input:
+        unpack(lambda wildcards: raw_inputs(raw_members(wildcards.text)) | seen_elsewhere()),
+        script=ancient(script("prepare.py")),
     wildcard_constraints:
         text=experiment.TRAIN,
     params:
         text=text_flags,
         output=output_flags,
         tokeniser=tokeniser_flags(PREPARE["tokeniser"]),
-        filter=filter_flags(),
+        filter=filter_flags,
 
 
 use rule prepare as prepare_gold with:

@@ -1,10 +1,20 @@
 """The papers' tables and figures, ours beside theirs, and a report that shows them in the papers' order."""
 
 
+localrules:  # seconds each
+    table,
+    samples,
+    learning_curves,
+    bleu_by_length,
+    alignment_matrices,
+    report,
+    publish,
+
+
 rule table:
     input:
         scores=table_scores,
-        comparisons=comparisons_of,
+        comparisons=lambda wildcards: comparisons_of(wildcards.table),
         reported=os.path.relpath(ROOT / "config" / "reported.csv"),
         script=script("table.py"),
     output:
@@ -29,7 +39,7 @@ rule table:
         comparisons=lambda wildcards, input: (["--comparisons", *input.comparisons] if input.comparisons else []),
         like_paper=["--like-paper"] if EXPERIMENT["like_paper"] else [],
         note=EXPERIMENT["note"],
-        folder=f"{OUT}/scores",
+        folder=lambda wildcards: f"{results()}/scores",
         stem=subpath(output.csv, strip_suffix=".csv"),
     shell:
         "python {input.script:q} --spec {params.spec:q} --scores {params.folder:q} {params.comparisons:q}"
@@ -67,7 +77,7 @@ rule samples:
 
 rule learning_curves:
     input:
-        series=figure_files(f"{OUT}/models/{{system}}/curve.jsonl"),
+        series=figure_files("models/{system}/curve.jsonl"),
         script=script("learning_curves.py"),
     output:
         svg=f"{OUT}/figures/{{figure}}.svg",
@@ -95,7 +105,7 @@ rule learning_curves:
 
 use rule learning_curves as bleu_by_length with:
     input:
-        series=figure_files(f"{OUT}/scores/{{system}}/{{test}}.json"),
+        series=figure_files("scores/{system}/{test}.json"),
         script=script("bleu_by_length.py"),
     wildcard_constraints:
         figure=any_of(figures_of("length")),
@@ -191,9 +201,7 @@ rule coverage:
 
 rule report:
     input:
-        **report_inputs(),
-        coverage=f"{OUT}/coverage/coverage.json",
-        config=f"{OUT}/config.yaml",
+        unpack(report_inputs),
         script=script("report.py"),
     output:
         f"{OUT}/report.html",
@@ -215,3 +223,28 @@ rule report:
         "python {input.script:q} --title {params.title:q} --summary {params.note:q} {params.parts:q}"
         " --data coverage={input.coverage:q} --config {input.config:q}"
         ' --commit "$(git rev-parse HEAD 2>> {log:q} || echo unknown)" --output {output:q} > {log:q} 2>&1'
+
+
+rule publish:
+    """What tables, figures and report are made from, small enough to be committed."""
+    input:
+        unpack(report_inputs),
+        comparisons=lambda wildcards: [path for name in tables_of("scores") for path in comparisons_of(name)],
+        script=script("publish.py"),
+    output:
+        f"{REFERENCE}/provenance.json",
+    log:
+        f"{OUT}/logs/publish.log",
+    benchmark:
+        f"{OUT}/benchmarks/publish.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        results=OUT,
+        output=REFERENCE,
+    shell:
+        "python {input.script:q} --results {params.results:q} --output {params.output:q} > {log:q} 2>&1"

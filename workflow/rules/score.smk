@@ -125,7 +125,7 @@ rule compare:
         mem_mb=memory_of("data"),
         runtime=minutes_of("data"),
     params:
-        spec=lambda wildcards: spec(wildcards.table),
+        spec=lambda wildcards: json.dumps(compared_spec(wildcards.table), sort_keys=True),
         folder=lambda wildcards, input: str(Path(input.translations[0]).parent.parent),
         escaped=escaped_flag(),
         seed=BOOTSTRAP["seed"],

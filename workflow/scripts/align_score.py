@@ -19,6 +19,7 @@ from nmt.alignment import (
 )
 from nmt.attention_file import read_attention
 from nmt.files import iterate_lines, read_json, read_lines, write_json
+from workflow.cleaning import unspaced
 from workflow.cli import run
 from workflow.scoring import SAMPLES, provenance, read_parallel
 
@@ -61,10 +62,10 @@ def spread(path: Path, lengths: list[int]) -> dict[str, float]:
 
 
 def seen_lines(source: list[str], training: Path) -> set[int]:
-    """Lines (from 0) whose source sentence occurs in the training text."""
-    wanted = set(source)
-    seen = {line for line in iterate_lines(training) if line in wanted}
-    return {i for i, line in enumerate(source) if line in seen}
+    """Lines (from 0) whose source sentence occurs in the training text, however either is tokenised."""
+    wanted = set(map(unspaced, source))
+    seen = wanted.intersection(map(unspaced, iterate_lines(training)))
+    return {i for i, line in enumerate(source) if unspaced(line) in seen}
 
 
 def main(

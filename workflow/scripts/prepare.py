@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from nmt.files import open_atomic, write_json
-from workflow.cleaning import Filter, Tokeniser, check_parallel, clean, raw_lines
+from workflow.cleaning import Filter, Tokeniser, check_parallel, clean, raw_lines, unspaced
 from workflow.cli import labelled_path, run
 
 LINES_A_CHUNK = 500
@@ -123,7 +123,7 @@ def main(
     max_length: Annotated[int | None, typer.Option(help="with --filter: leave out pairs over this many words")] = None,
     deduplicate: Annotated[bool, typer.Option(help="with --filter: keep the first of equal pairs")] = False,
     exclude: Annotated[
-        list[str] | None, typer.Option(help="with --filter: leave out what this has, LANGUAGE=PATH")
+        list[str] | None, typer.Option(help="with --filter: leave out lines that this has, tokenised or not, LANGUAGE=PATH")
     ] = None,
     threads: Annotated[int, typer.Option(help="processes")] = os.cpu_count() or 1,
 ) -> None:
@@ -138,7 +138,7 @@ def main(
         raise ValueError("--max-length, --deduplicate and --exclude leave lines out: give --filter too, or none")
     excluded: dict[str, frozenset[str]] = {}
     for language, path in map(labelled_path, exclude or []):
-        excluded[language] = excluded.get(language, frozenset()) | {clean(line) for line in raw_lines(path)}
+        excluded[language] = excluded.get(language, frozenset()) | {unspaced(clean(line)) for line in raw_lines(path)}
     tokenisers = tuple(Tokeniser(language, tokeniser, escape, aggressive_hyphens) for language in texts)
     chosen = Filter(max_length, excluded) if filter else None
     counts = prepare(texts, outputs, tokenisers, chosen, deduplicate, threads)

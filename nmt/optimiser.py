@@ -24,7 +24,9 @@ class TrainingConfig:
     learning_rate: float = 1.0
     batch_size: int = 128  # sentence pairs
     fetch: int = 12_800  # pairs read, sorted by target length and cut into batches at a time
+    shuffle: Literal["epoch", "once"] = "epoch"  # draw an order of the pairs for each epoch, or keep the first's
     epochs: int = 10
+    updates: int | None = None  # stop after so many; null: when the epochs are done
     halve_after: int | None = 5  # the learning rate is halved every epoch after this one; null: never
     clip: float = 5.0  # largest L2 norm of the gradient
     max_length: int = 50  # pairs with a longer side, in words, are left out
@@ -36,8 +38,8 @@ class TrainingConfig:
     save_minutes: float = 10.0  # between saved states; at the end of each epoch one is saved in any case
 
     def __post_init__(self) -> None:
-        whole = ("batch_size", "fetch", "epochs", "max_length", "patience", "evaluate_every", "evaluate_batch_size")
-        for name in (*whole, "learning_rate", "clip", "rho", "eps"):
+        whole = ("batch_size", "fetch", "epochs", "updates", "max_length", "patience", "evaluate_every")
+        for name in (*whole, "evaluate_batch_size", "learning_rate", "clip", "rho", "eps"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"training.{name}: found {value}, expected a number over 0")

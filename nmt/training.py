@@ -31,7 +31,7 @@ class TrainingResult:
     best_perplexity: float  # on dev
     best_update: int
     updates: int
-    epochs: int  # epochs done
+    epochs: float  # passes over the pairs used, the last one perhaps in part
     seconds: float  # over all the processes that had a part in it
 
 
@@ -69,17 +69,20 @@ def train(
     state = TrainingState(model, make_optimiser(model, config), device)
     with StateFolder(state_dir, identity) as folder, StopSignals() as stop:
         state.load(folder)
-        with Progress(len(plan) * config.epochs, state.journal.update, progress) as report:
+        updates = min(len(plan) * config.epochs, config.updates or len(plan) * config.epochs)
+        with Progress(updates, state.journal.update, progress) as report:
             _Run(model, corpus, dev, curve, config, seed, state, folder, stop, report).loop()
     model.load_state_dict(state.best)
     done = state.journal
-    return TrainingResult(done.curve, done.best_perplexity, done.best_update, done.update, done.epoch - 1, done.seconds)
+    return TrainingResult(
+        done.curve, done.best_perplexity, done.best_update, done.update, done.update / len(plan), done.seconds
+    )
 
 
 def plan_epoch(corpus: ParallelCorpus, config: TrainingConfig, seed: int, epoch: int) -> list[np.ndarray]:
     """The batches of an epoch, a function of the seed and the epoch alone; ValueError if no pair can be used."""
     lengths = corpus.source.lengths, corpus.target.lengths
-    rng = np.random.default_rng((seed, epoch))
+    rng = np.random.default_rng((seed, 1 if config.shuffle == "once" else epoch))
     plan = plan_batches(*lengths, config.batch_size, config.fetch, config.max_length, rng)
     if not plan:
         raise ValueError(
@@ -87,6 +90,21 @@ def plan_epoch(corpus: ParallelCorpus, config: TrainingConfig, seed: int, epoch:
             f"{config.max_length} words on either side; give more text or raise training.max_length"
         )
     return plan
+
+
+def costs_a_sentence(
+    result: TrainingResult, corpus: ParallelCorpus, dev: ParallelCorpus, config: TrainingConfig
+) -> dict[str, float]:
+    """Negative log-likelihood (nats) a sentence where the weights were taken (Bahdanau et al. 2015, table 2).
+
+    Of training: as it was while training since the evaluation before, and over that stretch's words, as if its
+    sentences were of the mean length of all that are used.
+    """
+    taken = next(record for record in result.curve if record["update"] == result.best_update)
+    used = np.concatenate(plan_epoch(corpus, config, seed=0, epoch=1)), evaluation_order(dev)
+    words = [(text.target.lengths[pairs] + 1).mean() for text, pairs in zip((corpus, dev), used, strict=True)]
+    train_nll, dev_nll = (math.log(taken[f"{text}_perplexity"]) for text in ("train", "dev"))
+    return {"train_nll_a_sentence": train_nll * float(words[0]), "dev_nll_a_sentence": dev_nll * float(words[1])}
 
 
 def batch_loss(model: TranslationModel, batch: Batch, config: TrainingConfig) -> Tensor:
@@ -135,18 +153,18 @@ class _Run:
     report: Progress
 
     def loop(self) -> None:
-        """Train until the epochs are done or dev no longer improves, from wherever the state stands."""
+        """Train until enough is done or dev no longer improves, from wherever the state stands."""
         config, journal = self.config, self.state.journal
         self.first_bad = torch.zeros((), dtype=torch.int64, device=self.state.device)  # update; 0: none
         self.last_tick = self.last_save = time.monotonic()
-        while journal.epoch <= config.epochs and not self.stalled():
+        while journal.epoch <= config.epochs and not self.finished():
             self.state.optimiser.learning_rate = learning_rate(config, journal.epoch)
             self.plan = plan_epoch(self.corpus, config, self.seed, journal.epoch)
             for batch in batches(self.corpus, self.plan[journal.position :]):
                 if config.evaluate_every and journal.update % config.evaluate_every == 0:
                     self.evaluate()
-                    if self.stalled():
-                        break
+                if self.finished():
+                    break
                 self.update(batch)
                 self.leave_if_told()
                 if time.monotonic() - self.last_save > 60 * config.save_minutes:
@@ -240,9 +258,11 @@ class _Run:
             f"use training.precision float32 (now {config.precision}); if it stays, look at those sentence pairs"
         )
 
-    def stalled(self) -> bool:
-        """Whether dev has not improved for `patience` evaluations."""
-        journal, patience = self.state.journal, self.config.patience
+    def finished(self) -> bool:
+        """Whether all `updates` are made, or dev has not improved for `patience` evaluations."""
+        journal, patience, updates = self.state.journal, self.config.patience, self.config.updates
+        if updates is not None and journal.update >= updates:
+            return True
         return patience is not None and sum(r["update"] > journal.best_update for r in journal.curve) >= patience
 
     def leave_if_told(self) -> None:

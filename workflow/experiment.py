@@ -27,6 +27,10 @@ DEV = "dev"  # the `test:` of a table about the dev text, and the name of that t
 TRAIN = "train"  # the name of the joined training text
 ALIGNER = "aligner"  # the statistical word aligner where scores are named by system
 GOLD_COLUMNS = {"aer", "aer_input", "entropy", "sharpness"}  # what such a table can show
+TRAINING_COLUMNS = {"updates", "epochs", "hours", "nll_train", "nll_dev"}  # what training itself says
+NO_UNKNOWN_COLUMNS = {"bleu_tokenized_no_unk"}  # what is scored on the sentences without unknown words
+NO_UNKNOWN = ".no-unk"  # marks that part of a test corpus, in whose translations `<unk>` is forbidden
+POOL = "pool"  # the name of the training text before the selection by domain
 GENERATED_NAMES = [f"miniature-{part}" for part in ("train", "dev", "test", "test2", "gold")]  # of `generate:`
 
 
@@ -76,14 +80,16 @@ def merge(below: Config, above: Config) -> Config:
     return merged
 
 
-def with_includes(config: Config, folder: Path) -> Config:
-    """The configuration laid over the files of its `include:` list (paths relative to `folder`), later over earlier."""
+def with_includes(config: Config, folder: Path, including: tuple[str, ...] = ()) -> Config:
+    """The configuration laid over the files of its `include:` list, and those over the files that they include.
+
+    Paths are relative to `folder`, later files lie over earlier ones; including: the files on the way here.
+    """
     below: Config = {}
     for name in config.get("include", []):
-        included = read_yaml(folder / name)
-        if "include" in included:
-            raise ValueError(f"{folder / name}: an included file cannot include another; list both in the experiment")
-        below = merge(below, included)
+        if name in including:
+            raise ValueError(f"{folder / name}: includes itself: {' -> '.join([*including, name])}; break the circle")
+        below = merge(below, with_includes(read_yaml(folder / name), folder, (*including, name)))
     return merge(below, {key: value for key, value in config.items() if key != "include"})
 
 
@@ -110,10 +116,20 @@ def _explain(error: ValidationError) -> str:
         of_its_type = [inner for inner in error.context or [] if inner.validator != "type"]
         if of_its_type:
             return _explain(of_its_type[0])
+    if error.validator == "type" and isinstance(error.instance, str) and _is_number(error.instance):
+        return f"at {where}: found the text `{error.instance}`, expected a number; YAML reads 1e-6 as text, 1.0e-6 not"
     if error.validator == "enum" and isinstance(error.instance, str):
         choices = [str(value) for value in error.validator_value]
         return f"at {where}: found `{error.instance}`: {nearest(error.instance, choices)}"
     return f"at {where}: {error.message}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def check_schema(config: Config, schema: Config, where: str) -> None:
@@ -166,12 +182,28 @@ def resolve_system(name: str, config: Config, schema: Config) -> Config:
             resolved, {key: value for key, value in config["systems"][ancestor].items() if key != "extends"}
         )
     resolved.setdefault("direction", "-".join(config["languages"]))
+    rule = schema["$defs"]["model"]
+    model = resolved.get("model", {})
+    family = rule["families"][model.get("family", rule["properties"]["family"]["default"])]
+    _check_family(name, family["keys"], config)
     resolved = fill_defaults(
-        {"model": {}, "training": {}, "decoding": {}} | resolved, schema["$defs"]["system"], schema
+        {"training": {}, "decoding": {}} | resolved | {"model": family["defaults"] | model},
+        schema["$defs"]["system"],
+        schema,
     )
-    known = schema["$defs"]["model"]["families"][resolved["model"]["family"]]
-    resolved["model"] = {key: value for key, value in resolved["model"].items() if key in known}
+    resolved["model"] = {key: value for key, value in resolved["model"].items() if key in family["keys"]}
     return {"name": name} | {key: resolved[key] for key in SYSTEM_PARTS}
+
+
+def _check_family(name: str, known: list[str], config: Config) -> None:
+    """ValueError for a key of the system's own that its family does not know; `defaults` are for any family."""
+    for ancestor in extends_chain(name, config["systems"]):
+        for key in config["systems"][ancestor].get("model", {}):
+            if key not in known:
+                raise ValueError(
+                    f"systems.{ancestor}: `{key}` is no key of the model's family in systems.{name}: "
+                    f"{nearest(key, known)}"
+                )
 
 
 def resolve_ensemble(name: str, config: Config, schema: Config) -> Config:
@@ -257,10 +289,13 @@ def _check_names(config: Config) -> None:
     for corpus in corpora(config):
         if not isinstance(corpus, str) and inline[corpus["name"]] != corpus:
             raise ValueError(f"data: two different corpora are called `{corpus['name']}`; rename one of them")
-    for reserved in {TRAIN, DEV} & set(names):
+    for reserved in {TRAIN, DEV, POOL} & set(names):
         raise ValueError(
             f"data: a corpus cannot be called `{reserved}`: that is the name of the joined {reserved} text"
         )
+    for name in in_domain_names(config):
+        if name not in names:
+            raise ValueError(f"prepare.select.in_domain: `{name}` is no corpus of `data`: {nearest(name, names)}")
 
 
 def _repeated(names: list[str]) -> list[str]:
@@ -413,6 +448,11 @@ def generated_names(config: Config) -> list[str]:
     return GENERATED_NAMES if config["generate"] else []
 
 
+def in_domain_names(config: Config) -> list[str]:
+    """The corpora that the training text is chosen to be like; none if all of it is taken."""
+    return config["prepare"]["select"]["in_domain"] if config["prepare"]["select"] else []
+
+
 def pinned_names(config: Config) -> list[str]:
     """The corpora that stand in config/datasets.yaml, each once."""
     generated = generated_names(config)
@@ -451,6 +491,17 @@ def role_corpus(role: str, config: Config) -> str:
 def table_systems(table: Config) -> list[str]:
     """The systems and ensembles of a table in the order of its rows, each once."""
     return list(dict.fromkeys(row["system"] for row in table["rows"] if "system" in row))
+
+
+def needs_scores(table: Config) -> bool:
+    """Whether a table shows more than its systems' training."""
+    return not set(table["columns"]) <= TRAINING_COLUMNS
+
+
+def no_unknown_tests(config: Config) -> list[str]:
+    """The corpora of which some table wants the sentences without unknown words alone."""
+    tables = [table for table in config["tables"].values() if NO_UNKNOWN_COLUMNS & set(table["columns"])]
+    return sorted({role_corpus(table["test"], config) for table in tables})
 
 
 def has_aligner(table: Config) -> bool:

@@ -49,7 +49,7 @@ def train(
     from nmt.corpus import BinaryText, ParallelCorpus, ids_path, offsets_path
     from nmt.models import build_model, save_model
     from nmt.provenance import checksum, provenance
-    from nmt.training import TrainingConfig
+    from nmt.training import TrainingConfig, costs_a_sentence
     from nmt.training import train as run
     from nmt.vocab import Vocabulary
 
@@ -84,6 +84,7 @@ def train(
     write_lines(output / "curve.jsonl", [json.dumps(record) for record in result.curve])
     record = provenance(settings, settings["seed"], data, place, time.monotonic() - started)
     training = {
+        **costs_a_sentence(result, corpora["train"], corpora["dev"], config),
         "updates": result.updates,
         "epochs": result.epochs,
         "best_update": result.best_update,

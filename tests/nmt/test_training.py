@@ -20,7 +20,7 @@ import nmt.training
 from nmt.interruption import Interrupted
 from nmt.optimiser import TrainingConfig, clip_gradients, learning_rate, make_optimiser
 from nmt.progress import Progress
-from nmt.training import TrainingDiverged, perplexity, train, try_largest_batch
+from nmt.training import TrainingDiverged, costs_a_sentence, perplexity, plan_epoch, train, try_largest_batch
 from tests.nmt.small_run import LONG, VOCABULARY, Recurrent, Unigram, outcome, random_corpus, small_run, write_corpus
 
 PAIRS = [([3, 4], [5, 6]), ([7], [5]), ([8, 8], [3, 4, 11])]
@@ -168,6 +168,36 @@ def test_it_evaluates_within_an_epoch_too_and_once_an_update(tmp_path):
     assert [record["update"] for record in result.curve] == [5, 10]
     _, result = small_run(tmp_path, "other", evaluate_every=2, epochs=2)
     assert [(r["epoch"], r["update"]) for r in result.curve] == [(1, 2), (1, 4), (1, 5), (2, 6), (2, 8), (2, 10)]
+
+
+def test_it_stops_after_so_many_updates(tmp_path):
+    _, result = small_run(tmp_path, "state", updates=7, epochs=50)
+    assert [(r["epoch"], r["update"]) for r in result.curve] == [(1, 5), (2, 7)]
+    assert result.epochs == pytest.approx(7 / 5)
+    _, same = small_run(tmp_path, "state", updates=7, epochs=50)  # nothing is left to do
+    assert same.curve == result.curve
+
+
+def test_text_shuffled_once_comes_in_one_order_in_all_epochs(tmp_path):
+    corpus = random_corpus(tmp_path, 40, seed=1)
+
+    def order(epoch: int, **changes) -> list[list[int]]:
+        config = TrainingConfig(batch_size=8, fetch=16, **changes)
+        return [batch.tolist() for batch in plan_epoch(corpus, config, seed=3, epoch=epoch)]
+
+    assert order(1, shuffle="once") == order(2, shuffle="once") == order(1)
+    assert order(2) != order(1)
+
+
+def test_the_cost_of_a_sentence_is_that_of_its_words(tmp_path):
+    corpus = write_corpus(tmp_path, [*PAIRS, ([3], [4] * 9)])  # the last pair is too long to be trained on
+    config = TrainingConfig(batch_size=3, fetch=3, epochs=1, learning_rate=1e-30, max_length=8)
+    result = train(Unigram(), corpus, corpus, config, seed=0, state_dir=tmp_path / "state", progress=False)
+    found = costs_a_sentence(result, corpus, corpus, config)
+    log_softmax = np.log(softmax(np.linspace(-1.0, 1.0, VOCABULARY)))
+    assert found["train_nll_a_sentence"] == pytest.approx(-word_counts(PAIRS) @ log_softmax / 3, rel=1e-5)
+    everything = word_counts([*PAIRS, ([3], [4] * 9)])
+    assert found["dev_nll_a_sentence"] == pytest.approx(-everything @ log_softmax / 4, rel=1e-5)
 
 
 def test_a_run_follows_from_its_seed(tmp_path):

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from workflow import experiment
 
@@ -156,6 +157,48 @@ def test_a_family_gets_only_the_keys_it_knows() -> None:
     model = load(systems={"base": {"model": {"family": "bahdanau"}}}, **row(system="base"))["systems"]["base"]["model"]
     assert "layers" not in model and model["maxout"] == 500
     build_model(model | {"hidden": 4, "embedding": 4, "maxout": 4}, (5, 5), seed=1)
+
+
+def test_a_family_has_its_own_defaults_and_refuses_keys_it_does_not_know() -> None:
+    from nmt.bahdanau import BahdanauConfig
+    from nmt.luong import LuongConfig
+
+    system = {"base": {"model": {"family": "bahdanau"}}}
+    model = load(systems=system, ensembles={"both": {"members": ["general"]}}, defaults={"model": {"hidden": 1000}})
+    model = model["systems"]["base"]["model"]
+    defaults = BahdanauConfig(source_vocabulary=9, target_vocabulary=9)
+    for key in ("hidden", "embedding", "maxout", "initialisation", "alignment_initialisation"):
+        assert model[key] == getattr(defaults, key), key
+    model = load(defaults={"model": {"embedding": 7, "layers": 2}}, systems=system, **row(system="base"))["systems"]
+    assert model["base"]["model"]["embedding"] == 7 and "layers" not in model["base"]["model"]
+    luong = experiment.resolve_system("base", MINIMAL | {"languages": ["en", "de"], "defaults": {}},
+                                      experiment.read_schema())["model"]  # fmt: skip
+    for key in ("hidden", "embedding", "initialisation", "layers", "dropout"):
+        assert luong[key] == getattr(LuongConfig(source_vocabulary=9, target_vocabulary=9), key), key
+    message = refusal(systems={"base": {"model": {"family": "bahdanau", "dropout": 0.2}}}, **row(system="base"))
+    assert "systems.base: `dropout` is no key of the model's family" in message
+
+
+def test_a_number_that_yaml_takes_for_text_is_named() -> None:
+    found = yaml.safe_load("{defaults: {training: {eps: 1e-6}}}")
+    assert "defaults.training.eps: found the text `1e-6`, expected a number" in refusal(**found)
+    assert load(**yaml.safe_load("{defaults: {training: {eps: 1.0e-6}}}"))["systems"]["dot"]["training"]["eps"] == 1e-6
+
+
+def test_an_included_file_may_include_others_but_not_itself(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text("include: [two.yaml]\ntitle: one\n")
+    (tmp_path / "two.yaml").write_text("title: two\nnote: two\n")
+    merged = experiment.with_includes({"include": ["one.yaml"], "name": "x"}, tmp_path)
+    assert merged == {"title": "one", "note": "two", "name": "x"}
+    (tmp_path / "two.yaml").write_text("include: [one.yaml]\n")
+    with pytest.raises(ValueError, match=r"one\.yaml -> two\.yaml -> one\.yaml"):
+        experiment.with_includes({"include": ["one.yaml"]}, tmp_path)
+
+
+def test_the_domain_is_among_the_data() -> None:
+    assert "`x` is no corpus of `data`" in refusal(prepare={"select": {"in_domain": ["x"], "words": 5}})
+    assert experiment.in_domain_names(load(prepare={"select": {"in_domain": ["a", "b"], "words": 5}})) == ["a", "b"]
+    assert experiment.in_domain_names(load()) == []
 
 
 def test_unknown_keys_are_named_with_the_nearest() -> None:

@@ -33,6 +33,7 @@ localrules:
     alignment_matrices,
     coverage,
     report,
+    publish,
 
 
 rule all:

@@ -79,7 +79,8 @@ class Filter:
         """
         if not all(lines):
             return "empty"
-        if any(unspaced(line) in self.excluded.get(language, ()) for line, language in zip(lines, languages, strict=True)):
+        pairs = zip(lines, languages, strict=True)
+        if any(unspaced(line) in self.excluded.get(language, ()) for line, language in pairs):
             return "excluded"
         return self.reason_after(lines)
 

@@ -55,11 +55,15 @@ def line_style(index: int) -> dict:
     }
 
 
-def save(figure: Figure, output: Path, title: str, caption: str) -> None:
-    """Write `output`.svg, `output`.png (200 dots an inch) and `output`.json (title and caption, for the report)."""
+def save(figure: Figure, output: Path, title: str, caption: str, lines: list[int] | None = None) -> None:
+    """Write `output`.svg, `output`.png (200 dots an inch) and `output`.json (title and caption, for the report).
+
+    lines: of the text, from 1, those that the figure shows; None where it shows none.
+    """
     for ending, options in ((".svg", {"metadata": {"Date": None}}), (".png", {"dpi": 200})):
         with atomic_path(output.with_name(output.name + ending)) as path:
             figure.savefig(path, bbox_inches="tight", **options)
     pyplot.close(figure)
     about = {"kind": "figure", "name": output.name, "title": title, "caption": caption}
+    about |= {} if lines is None else {"lines": lines}
     write_json(output.with_name(output.name + ".json"), about)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -23,12 +24,27 @@ class Column:
 
 _AER = "AER by forced decoding, one link a target word"
 _BLEU = "BLEU: tokenised, case-sensitive"
+_UNKNOWN = (
+    "Of the unknown words, in per cent: replaced by the dictionary, copied from the source, wrong by the reference"
+)
 _NIST = "NIST BLEU: mteval-v13a on detokenised, normalised text"
 COLUMNS = {
     "perplexity": Column("Perplexity", "ppl", 2, "low", ""),
+    "updates": Column("Updates", "updates", 0, "", ""),
+    "epochs": Column("Epochs", "epochs", 1, "", "Epochs: passes over the pairs that training takes"),
+    "hours": Column("Hours", "hours", 2, "", ""),
+    "nll_train": Column("Train NLL", "nll_train", 1, "low", "Train NLL: the same while training, near the end"),
+    "nll_dev": Column("Dev NLL", "nll", 1, "low", "Dev NLL: negative log-likelihood a sentence of dev, in nats"),
     "nll": Column("NLL", "nll", 1, "low", "NLL: negative log-likelihood a sentence, in nats"),
     "bleu_tokenized": Column("BLEU", "bleu_tokenized", 1, "high", _BLEU),
     "bleu_tokenized_unk": Column("BLEU after unk replacement", "bleu_tokenized_unk", 1, "high", _BLEU),
+    "bleu_tokenized_no_unk": Column(
+        "BLEU, no UNK",
+        "bleu_tokenized_no_unk",
+        1,
+        "high",
+        f"{_BLEU}. No UNK: the sentences without unknown words in source and reference, <unk> forbidden in the search",
+    ),
     "bleu_nist": Column("NIST BLEU", "bleu_nist", 1, "high", _NIST),
     "bleu_nist_unk": Column("NIST BLEU after unk replacement", "bleu_nist_unk", 1, "high", _NIST),
     "aer": Column("AER", "aer", 2, "low", f"{_AER}, at the step that predicts it"),
@@ -39,6 +55,32 @@ COLUMNS = {
         "Attention entropy", "entropy", 2, "", "Entropy of the attention weights in nats, mean over steps"
     ),
     "sharpness": Column("Largest weight", "sharpness", 2, "", "Largest weight: mean over steps"),
+    "unknown": Column("Unknown words", "unknown", 0, "", "Unknown words: `<unk>` in the output"),
+    "unknown_dictionary": Column("By dictionary", "unknown_dictionary", 1, "", _UNKNOWN),
+    "unknown_copy": Column("Copied", "unknown_copy", 1, "", _UNKNOWN),
+    "unknown_wrong": Column("Wrong", "unknown_wrong", 1, "low", _UNKNOWN),
+}
+
+
+def unknown_share(unknown: dict | None, column: str) -> dict:
+    """How many unknown words an output has, or the percentage that a column is about; empty if that is not known."""
+    if not unknown:
+        return {}
+    if column == "unknown":
+        return {"value": unknown["in_output"]}
+    kinds, kind = unknown["kinds"], column.removeprefix("unknown_")
+    replaced = sum(counts["count"] for counts in kinds.values())
+    wrong = sum(counts["wrong"] for counts in kinds.values())
+    chosen = wrong if kind == "wrong" else kinds.get(kind, {"count": 0})["count"]
+    return {"value": 100 * chosen / replaced} if replaced else {}
+
+
+TRAINING: dict[str, Callable[[dict], float]] = {  # out of a model's provenance
+    "updates": lambda training: training["updates"],
+    "epochs": lambda training: training["epochs"],
+    "hours": lambda training: training["training_seconds"] / 3600,
+    "nll_train": lambda training: training["train_nll_a_sentence"],
+    "nll_dev": lambda training: training["dev_nll_a_sentence"],
 }
 
 
@@ -50,6 +92,12 @@ def measured(score: dict, column: str, replaced: bool) -> dict:
     if column == "nll":
         found = score.get("perplexity")
         return {"value": found["nll"] / score["lines"]} if found else {}
+    if column.startswith("unknown"):
+        return unknown_share(score.get("unknown"), column)
+    if column in TRAINING and "training" in score:
+        return {"value": TRAINING[column](score["training"])}
+    if column == "bleu_tokenized_no_unk":
+        score, column = score.get("no_unknown") or {}, "bleu_tokenized"
     if column in ("entropy", "sharpness"):
         return {"value": score[column]} if score.get(column) is not None else {}
     if column.startswith("aer"):

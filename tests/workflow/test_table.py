@@ -120,7 +120,7 @@ def test_replaced_rows_and_alignment_columns(tmp_path):
     write_json(tmp_path / "s/a/mine.json", {"raw": {"bleu_nist": bleu(5)}, "replaced": {"bleu_nist": bleu(7)}})
     rows = [
         {"label": "a", "system": "a", "test": "gold"},
-        {"label": "aligner", "aligner": "hmm", "test": "gold"},
+        {"label": "aligner", "system": "hmm", "aligner": True, "test": "gold"},
         {"label": "r", "system": "a", "replace": True},
     ]
     columns = ["aer", "aer_input", "entropy", "bleu_nist"]

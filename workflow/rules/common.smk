@@ -42,6 +42,7 @@ PINS = {download.name: download for downloads in DOWNLOADS.values() for download
 OWN = {corpus["name"]: corpus for corpus in experiment.corpora(EXPERIMENT) if isinstance(corpus, dict)}
 TESTS = sorted({experiment.corpus_name(corpus) for corpus in EXPERIMENT["data"]["tests"].values()})
 GOLD = [experiment.corpus_name(corpus) for corpus in experiment.gold_corpora(EXPERIMENT)]
+NO_UNKNOWN = [f"{test}{experiment.NO_UNKNOWN}" for test in experiment.no_unknown_tests(EXPERIMENT)]
 
 
 REFERENCE = f"results/reference/{EXPERIMENT['name']}"  # scores that were published, see workflow/scripts/publish.py
@@ -68,8 +69,8 @@ wildcard_constraints:
     system=any_of([*EXPERIMENT["systems"], *EXPERIMENT["ensembles"]]),
     corpus="[A-Za-z0-9_-]+",
     language=any_of(LANGUAGES),
-    text=any_of([experiment.TRAIN, experiment.DEV, *TESTS, *GOLD]),
-    test=any_of([*TESTS, experiment.DEV]),
+    text=any_of([experiment.TRAIN, experiment.DEV, *TESTS, *GOLD, *map(re.escape, NO_UNKNOWN)]),
+    test=any_of([*TESTS, experiment.DEV, *map(re.escape, NO_UNKNOWN)]),
     gold=any_of(GOLD),
 
 
@@ -178,6 +179,14 @@ def filter_flags(wildcards, input):
     ]
 
 
+def known_flags(wildcards, input, output):
+    """What known.py reads and writes."""
+    files = {"--text": input.text, "--raw": input.raw, "--vocabulary": input.vocabulary}
+    files |= {"--text-output": output.text, "--raw-output": output.raw}
+    pairs = [(flag, dict(zip(LANGUAGES, map(list, zip(paths))))) for flag, paths in files.items()]
+    return [part for flag, paths in pairs for part in labelled(flag, paths)]
+
+
 def own_path(path):
     """A path of an inline corpus, below data_root unless it is absolute."""
     return str(Path(EXPERIMENT["data_root"]) / path)
@@ -272,6 +281,8 @@ def model_flags(wildcards, input):
 def decoding_json(wildcards):
     """How to search; which step's attention aligns a word is replace's business."""
     decoding = experiment.translator(wildcards.system, EXPERIMENT)["decoding"]
+    if wildcards.text in NO_UNKNOWN:
+        decoding = decoding | {"forbid_unknown": True}
     return json.dumps(
         {key: value for key, value in decoding.items() if key != "alignment_step"},
         sort_keys=True,
@@ -327,17 +338,20 @@ def score_inputs(wildcards):
         "source": f"{OUT}/text/{test}.{source}",
         "reference": f"{OUT}/text/{test}.{target}",
         "raw_reference": f"{OUT}/raw/{test}.{target}",
-        "forced": f"{OUT}/forced/{system}/{test}.json",
     }
+    if test in NO_UNKNOWN:  # nothing to replace, and the cost is that of the whole text
+        return inputs
+    inputs["forced"] = f"{OUT}/forced/{system}/{test}.json"
     if experiment.has_attention(system, EXPERIMENT):
         inputs["replaced"] = f"{OUT}/translations/{system}/{test}.replaced.txt"
         inputs["replacements"] = f"{OUT}/translations/{system}/{test}.replacements.json"
     return inputs
 
 
-def replaced_flags(wildcards, input):
-    """The flags for what replacement made, if anything."""
+def further_score_flags(wildcards, input):
+    """The flags for forced decoding and for what replacement made, if anything."""
     flags = {
+        "--forced": input.get("forced"),
         "--replaced": input.get("replaced"),
         "--replacements": input.get("replacements"),
     }
@@ -363,8 +377,20 @@ def table_scores(wildcards):
     """The score files of a table's rows."""
     table, test = EXPERIMENT["tables"][wildcards.table], table_test(wildcards.table)
     aligner = [experiment.ALIGNER] if experiment.has_aligner(table) else []
-    systems = measured([*experiment.table_systems(table), *aligner], test)
-    return [f"{results()}/scores/{system}/{test}.json" for system in systems]
+    texts = [test] if experiment.needs_scores(table) else []
+    if experiment.NO_UNKNOWN_COLUMNS & set(table["columns"]):
+        texts.append(f"{test}{experiment.NO_UNKNOWN}")
+    systems = [*experiment.table_systems(table), *aligner]
+    return [f"{results()}/scores/{system}/{text}.json" for text in texts for system in measured(systems, text)]
+
+
+def table_models(wildcards):
+    """What the models of a table say of their training, if it shows that."""
+    table = EXPERIMENT["tables"][wildcards.table]
+    if not experiment.TRAINING_COLUMNS & set(table["columns"]):
+        return []
+    systems = [system for system in experiment.table_systems(table) if system in EXPERIMENT["systems"]]
+    return [f"{results()}/models/{system}/provenance.json" for system in systems if is_trained(system)]
 
 
 def compared_spec(table):
@@ -426,6 +452,7 @@ def sample_flags(wildcards, input):
         )
     )
     flags = paths | labels | {"--language": table["direction"].split("-")[0], "--title": table["title"]}
+    flags |= {"--caption": table["caption"], "--note": EXPERIMENT["note"]}
     return [part for flag, value in flags.items() for part in (flag, value)]
 
 
@@ -519,7 +546,8 @@ def figures(wildcards):
 
 def report_inputs(wildcards):
     """Everything that the report shows."""
-    scored = [(name, table) for name, table in EXPERIMENT["tables"].items() if table["kind"] == "scores"]
+    tables = EXPERIMENT["tables"].items()
+    scored = [(name, table) for name, table in tables if table["kind"] == "scores" and experiment.needs_scores(table)]
     pairs = [(system, table_test(name)) for name, table in scored for system in experiment.table_systems(table)]
     trained = [system for system in EXPERIMENT["systems"] if is_trained(system)]
     return {

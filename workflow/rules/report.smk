@@ -1,19 +1,10 @@
 """The papers' tables and figures, ours beside theirs, and a report that shows them in the papers' order."""
 
 
-localrules:  # seconds each
-    table,
-    samples,
-    learning_curves,
-    bleu_by_length,
-    alignment_matrices,
-    report,
-    publish,
-
-
 rule table:
     input:
         scores=table_scores,
+        models=table_models,
         comparisons=lambda wildcards: comparisons_of(wildcards.table),
         reported=os.path.relpath(ROOT / "config" / "reported.csv"),
         script=script("table.py"),

@@ -99,7 +99,7 @@ def main(
         axes.remove()
     rule = "" if line else f" Of the sentences of {FEWEST} to {MOST} words, the one whose sure links cross most often."
     note = f"Sentence {index + 1}; the area of a square is its weight."
-    save(figure, output, title, f"{caption.rstrip('. ')}. {note}{rule}".removeprefix(". "))
+    save(figure, output, title, f"{caption.rstrip('. ')}. {note}{rule}".removeprefix(". "), [index + 1])
 
 
 if __name__ == "__main__":

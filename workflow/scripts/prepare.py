@@ -123,7 +123,7 @@ def main(
     max_length: Annotated[int | None, typer.Option(help="with --filter: leave out pairs over this many words")] = None,
     deduplicate: Annotated[bool, typer.Option(help="with --filter: keep the first of equal pairs")] = False,
     exclude: Annotated[
-        list[str] | None, typer.Option(help="with --filter: leave out lines that this has, tokenised or not, LANGUAGE=PATH")
+        list[str] | None, typer.Option(help="with --filter: leave out what this has, in whatever tokens, LANGUAGE=PATH")
     ] = None,
     threads: Annotated[int, typer.Option(help="processes")] = os.cpu_count() or 1,
 ) -> None:

@@ -63,9 +63,10 @@ def plain(words: list[dict]) -> str:
     return " ".join(f"⟦{w['word']}⟧" if w["unknown"] else w["word"] for w in words)
 
 
-def latex(samples: list[dict], rule: str) -> str:
+def latex(samples: list[dict], title: str, caption: str) -> str:
     """A LaTeX table, a block a sentence; replaced unknown words are underlined."""
-    lines = ["% needs \\usepackage{booktabs} and UTF-8 input", "\\begin{table}", f"\\caption{{{latex_escape(rule)}}}"]
+    heading = f"\\caption{{{latex_escape(title)}. {latex_escape(caption)}}}"
+    lines = ["% needs \\usepackage{booktabs} and UTF-8 input", "\\begin{table}", heading]
     lines += ["\\begin{tabular}{lp{0.85\\linewidth}}", "\\toprule"]
     for sample in samples:
         texts = [("source", latex_escape(sample["source"])), ("reference", latex_escape(sample["reference"]))]
@@ -94,6 +95,8 @@ def main(
     others: Annotated[int, typer.Option(min=0, help="Sentences drawn at random.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the random ones.")] = 12345,
     title: Annotated[str, typer.Option(help="Title of the table.")] = "Sample translations",
+    caption: Annotated[str, typer.Option(help="What goes before the rule in the caption.")] = "",
+    note: Annotated[str, typer.Option(help="A sentence for the caption: what ours was trained on.")] = "",
 ) -> None:
     """Write sample translations by two systems, side by side."""
     sources = read_lines(source)
@@ -101,6 +104,7 @@ def main(
     references, *texts = (read_parallel(path, len(sources), source) if path else None for path in files)
     sizes = {"names": names, "negations": negations, "others": others}
     rule = RULE.format(**sizes, seed=seed)
+    caption = " ".join(f"{part.rstrip('. ')}." for part in (caption, rule, note) if part)
     samples = []
     for reason, i in choose(sources, texts[0], language, seed, sizes):
         outputs = [
@@ -115,9 +119,9 @@ def main(
     with atomic_path(output.with_name(output.name + ".csv")) as path:
         pd.DataFrame(rows).to_csv(path, index=False, lineterminator="\n")
     blocks = ["\n".join(f"- **{name}**: {text}" for name, text in row.items()) for row in rows]
-    write_text(output.with_name(output.name + ".md"), f"**{title}.** {rule}\n\n" + "\n\n".join(blocks) + "\n")
-    write_text(output.with_name(output.name + ".tex"), latex(samples, rule))
-    about = {"kind": "samples", "name": output.name, "title": title, "caption": rule, "samples": samples}
+    write_text(output.with_name(output.name + ".md"), f"**{title}.** {caption}\n\n" + "\n\n".join(blocks) + "\n")
+    write_text(output.with_name(output.name + ".tex"), latex(samples, title, caption))
+    about = {"kind": "samples", "name": output.name, "title": title, "caption": caption, "samples": samples}
     write_json(output.with_name(output.name + ".json"), about)
 
 

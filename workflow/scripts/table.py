@@ -19,10 +19,19 @@ UNLIKE = (
 
 
 def read_scores(folder: Path, row: dict, test: str) -> dict | None:
-    """The score file of a row; None if the row has no system or was not measured."""
-    name = row.get("system") or row.get("aligner")
-    path = folder / str(name) / f"{row.get('test', test)}.json"
-    return read_json(path) if name and path.exists() else None
+    """The score file of a row; None if the row has no system or was not measured.
+
+    Its key `no_unknown` holds the scores of the sentences without unknown words, `training` what the model's own
+    folder, beside that of the scores, says of its training.
+    """
+    name, test = row.get("system", ""), row.get("test", test)
+    parts = {
+        "no_unknown": folder / name / f"{test}.no-unk.json",
+        "training": folder.parent / "models" / name / "provenance.json",
+    }
+    found = {key: read_json(path) for key, path in parts.items() if name and path.exists()}
+    path = folder / name / f"{test}.json"
+    return (read_json(path) if name and path.exists() else {}) | found or None
 
 
 def reported_value(reported: pd.DataFrame, table: dict, row: dict, column: Column) -> str | None:
@@ -51,7 +60,7 @@ def build_frame(table: dict, scores: Path, comparisons: dict, reported: pd.DataF
         record: dict[str, Any] = {
             "label": row["label"],
             "paper_row": row.get("paper_row"),
-            "system": row.get("system") or row.get("aligner"),
+            "system": row.get("system"),
             "test": row.get("test", table["test"]),
             "replaced": row.get("replace", False),
         }
@@ -107,15 +116,23 @@ def latex(display: pd.DataFrame, title: str, caption: str, name: str) -> str:
     return "% needs \\usepackage{booktabs} and UTF-8 input\n" + body
 
 
-def full_caption(table: dict, frame: pd.DataFrame, like_paper: bool, note: str) -> str:
+def full_caption(table: dict, frame: pd.DataFrame, like_paper: bool, notes: list[str]) -> str:
     """The caption, what its numbers are, and whether they may be held against the paper's."""
     parts = [table.get("caption", "").rstrip(". ")] + [COLUMNS[name].convention for name in table["columns"]]
     if any(frame[f"{name}_low"].notna().any() for name in table["columns"]):
         parts.append("Brackets: 95% bootstrap interval")
     if any(frame[f"{name}_p"].notna().any() for name in table["columns"]):
         parts.append("p: paired bootstrap against the nearest measured row above")
-    parts += [note.rstrip(". ")] + ([] if like_paper else [UNLIKE.rstrip(".")])
+    parts += notes + ([] if like_paper else [UNLIKE.rstrip(".")])
     return " ".join(f"{part}." for part in dict.fromkeys(parts) if part)
+
+
+def left_out(table: dict, scores: Path) -> str:
+    """How many gold sentences are not scored, if the table is about such; the same for all its rows."""
+    for score in filter(None, (read_scores(scores, row, table["test"]) for row in table["rows"])):
+        if count := score.get("left_out_as_seen_in_training"):
+            return f"{count} of {count + score['lines']} sentences occur in the training text and are left out"
+    return ""
 
 
 def main(
@@ -136,7 +153,8 @@ def main(
         )
     frame = build_frame(table, scores, read_json(comparisons) if comparisons else {}, pd.read_csv(reported, dtype=str))
     display = display_frame(frame, table["columns"])
-    title, caption = table["title"].rstrip(". "), full_caption(table, frame, like_paper, note)
+    title = table["title"].rstrip(". ")
+    caption = full_caption(table, frame, like_paper, [left_out(table, scores), note.rstrip(". ")])
     with atomic_path(output.with_name(output.name + ".csv")) as path:
         frame.to_csv(path, index=False, lineterminator="\n")
     write_text(output.with_name(output.name + ".md"), markdown(display, title, caption))

@@ -161,6 +161,34 @@ use rule prepare as prepare_gold with:
         filter=[],
 
 
+rule known:
+    """The sentences of a test of which the vocabularies hold every word, source and reference."""
+    input:
+        text=[f"{OUT}/text/{{test}}.{language}" for language in LANGUAGES],
+        raw=[f"{OUT}/raw/{{test}}.{language}" for language in LANGUAGES],
+        vocabulary=[f"{OUT}/vocabulary/{language}.txt" for language in LANGUAGES],
+        script=script("known.py"),
+    output:
+        text=[f"{OUT}/text/{{test}}{experiment.NO_UNKNOWN}.{language}" for language in LANGUAGES],
+        raw=[f"{OUT}/raw/{{test}}{experiment.NO_UNKNOWN}.{language}" for language in LANGUAGES],
+    log:
+        f"{OUT}/logs/known/{{test}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/known/{{test}}.tsv"
+    wildcard_constraints:
+        test=any_of(experiment.no_unknown_tests(EXPERIMENT)),
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        paths=known_flags,
+    shell:
+        "python {input.script:q} {params.paths:q} > {log:q} 2>&1"
+
+
 rule vocabulary:
     input:
         texts=[f"{OUT}/text/{experiment.TRAIN}.{language}" for language in LANGUAGES],

@@ -18,14 +18,14 @@ rule score:
         mem_mb=memory_of("data"),
         runtime=minutes_of("data"),
     params:
-        replaced=replaced_flags,
+        further=further_score_flags,
         direction=lambda wildcards: experiment.translator(wildcards.system, EXPERIMENT)["direction"],
         escaped=escaped_flag(),
         seed=BOOTSTRAP["seed"],
         samples=BOOTSTRAP["samples"],
     shell:
-        "python {input.script:q} --translations {input.translations:q} {params.replaced:q} --source {input.source:q}"
-        " --reference-text {input.reference:q} --reference-raw {input.raw_reference:q} --forced {input.forced:q}"
+        "python {input.script:q} --translations {input.translations:q} {params.further:q} --source {input.source:q}"
+        " --reference-text {input.reference:q} --reference-raw {input.raw_reference:q}"
         " --system {wildcards.system:q} --test {wildcards.test:q} --direction {params.direction:q}"
         " {params.escaped:q} --seed {params.seed} --samples {params.samples} --output {output:q} > {log:q} 2>&1"
 

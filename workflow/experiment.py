@@ -510,10 +510,21 @@ def has_aligner(table: Config) -> bool:
 
 
 def table_spec(name: str, config: Config) -> Config:
-    """A table as its scripts read it: corpus instead of role, and the statistical aligner as a system."""
+    """A table as its scripts read it: corpus instead of role, and the statistical aligner as a system.
+
+    In its title `{test}` becomes the corpus, in the label of a row `{members}` the number of an ensemble's models.
+    """
     table = config["tables"][name]
-    rows = [row | ({"system": ALIGNER} if row["aligner"] else {}) for row in table["rows"]]
-    return table | {"name": name, "test": role_corpus(table["test"], config), "rows": rows}
+    corpus = role_corpus(table["test"], config)
+    rows = [_row_spec(row, config) for row in table["rows"]]
+    return table | {"name": name, "title": table["title"].replace("{test}", corpus), "test": corpus, "rows": rows}
+
+
+def _row_spec(row: Config, config: Config) -> Config:
+    system = ALIGNER if row["aligner"] else row.get("system")
+    members = len(config["ensembles"].get(system, {}).get("members", ()))
+    label = row["label"].replace("{members}", str(members))
+    return row | {"label": label} | ({} if system is None else {"system": system})
 
 
 def system_json(name: str, config: Config) -> str:

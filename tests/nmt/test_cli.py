@@ -102,6 +102,31 @@ def test_attention_file_keeps_empty_matrices(tmp_path):
     assert np.array_equal(found[2], [[0.5, 0.5]])
 
 
+def test_training_that_is_told_to_stop_says_so_by_its_exit_code(folder, tmp_path):
+    (tmp_path / "long.json").write_text(json.dumps(SYSTEM | {"training": SYSTEM["training"] | {"epochs": 10_000}}))
+    pair = [folder / "train.en", folder / "train.de"]
+    vocabularies = ["--source-vocabulary", folder / "en.txt", "--target-vocabulary", folder / "de.txt"]
+    places = ["--state", tmp_path / "state", "--output", tmp_path / "model"]
+    command = [
+        *NMT,
+        "train",
+        "--system",
+        tmp_path / "long.json",
+        *vocabularies,
+        "--train",
+        *pair,
+        "--dev",
+        *pair,
+        *places,
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment()) as process:
+        assert "epoch 1," in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 75
+        assert "the same command continues" in process.stderr.read().splitlines()[-1]
+    assert not (tmp_path / "model").exists()
+
+
 # ------------------------------------------------------------ translate
 
 

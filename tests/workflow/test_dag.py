@@ -62,8 +62,8 @@ def test_the_paper_is_planned_in_full(project: Path) -> None:
     assert jobs["fetch"] == 7  # newstest2015 of both directions lies in one archive
     # en-de: 14 systems and the ensemble on newstest2014, the ensemble on newstest2015; de-en: 4 systems
     assert jobs["translate"] == jobs["score"] == 14 + 1 + 1 + 4
-    assert jobs["score_alignment"] == 4 and jobs["score_aligner"] == 1
-    assert jobs["table"] + jobs["samples"] == 6
+    assert jobs["score_alignment"] == 10 + 1 and jobs["score_aligner"] == 1
+    assert jobs["table"] + jobs["samples"] == 8
     assert jobs["learning_curves"] == jobs["bleu_by_length"] == jobs["alignment_matrices"] == 1
     assert "generate" not in jobs  # nothing of the default experiment
 

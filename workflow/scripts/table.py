@@ -123,7 +123,7 @@ def full_caption(table: dict, frame: pd.DataFrame, like_paper: bool, notes: list
         parts.append("Brackets: 95% bootstrap interval")
     if any(frame[f"{name}_p"].notna().any() for name in table["columns"]):
         parts.append("p: paired bootstrap against the nearest measured row above")
-    parts += notes + ([] if like_paper else [UNLIKE.rstrip(".")])
+    parts += notes + ([] if like_paper or "paper" not in table else [UNLIKE.rstrip(".")])
     return " ".join(f"{part}." for part in dict.fromkeys(parts) if part)
 
 

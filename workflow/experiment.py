@@ -293,9 +293,10 @@ def _check_names(config: Config) -> None:
         raise ValueError(
             f"data: a corpus cannot be called `{reserved}`: that is the name of the joined {reserved} text"
         )
+    known = [*train_names(config), *dev_names(config)]
     for name in in_domain_names(config):
-        if name not in names:
-            raise ValueError(f"prepare.select.in_domain: `{name}` is no corpus of `data`: {nearest(name, names)}")
+        if name not in known:
+            raise ValueError(f"prepare.select.in_domain: `{name}` is neither training nor dev text: {nearest(name, known)}")
 
 
 def _repeated(names: list[str]) -> list[str]:

@@ -196,7 +196,7 @@ def test_an_included_file_may_include_others_but_not_itself(tmp_path: Path) -> N
 
 
 def test_the_domain_is_among_the_data() -> None:
-    assert "`x` is no corpus of `data`" in refusal(prepare={"select": {"in_domain": ["x"], "words": 5}})
+    assert "`x` is neither training nor dev text" in refusal(prepare={"select": {"in_domain": ["x"], "words": 5}})
     assert experiment.in_domain_names(load(prepare={"select": {"in_domain": ["a", "b"], "words": 5}})) == ["a", "b"]
     assert experiment.in_domain_names(load()) == []
 

@@ -42,6 +42,8 @@ PINS = {download.name: download for downloads in DOWNLOADS.values() for download
 OWN = {corpus["name"]: corpus for corpus in experiment.corpora(EXPERIMENT) if isinstance(corpus, dict)}
 TESTS = sorted({experiment.corpus_name(corpus) for corpus in EXPERIMENT["data"]["tests"].values()})
 GOLD = [experiment.corpus_name(corpus) for corpus in experiment.gold_corpora(EXPERIMENT)]
+DOMAIN = experiment.in_domain_names(EXPERIMENT)
+TEXTS = [experiment.TRAIN, experiment.POOL, experiment.DEV, *DOMAIN, *TESTS, *GOLD]  # all that is prepared
 NO_UNKNOWN = [f"{test}{experiment.NO_UNKNOWN}" for test in experiment.no_unknown_tests(EXPERIMENT)]
 
 
@@ -69,7 +71,7 @@ wildcard_constraints:
     system=any_of([*EXPERIMENT["systems"], *EXPERIMENT["ensembles"]]),
     corpus="[A-Za-z0-9_-]+",
     language=any_of(LANGUAGES),
-    text=any_of([experiment.TRAIN, experiment.DEV, *TESTS, *GOLD, *map(re.escape, NO_UNKNOWN)]),
+    text=any_of([*TEXTS, *map(re.escape, NO_UNKNOWN)]),
     test=any_of([*TESTS, experiment.DEV, *map(re.escape, NO_UNKNOWN)]),
     gold=any_of(GOLD),
 
@@ -129,6 +131,7 @@ def raw_members(text):
     """The corpora behind a text: those of the training or dev text, or the corpus itself."""
     joined = {
         experiment.TRAIN: experiment.train_names(EXPERIMENT),
+        experiment.POOL: experiment.train_names(EXPERIMENT),
         experiment.DEV: experiment.dev_names(EXPERIMENT),
     }
     return joined.get(text, [text])
@@ -177,6 +180,23 @@ def filter_flags(wildcards, input):
         *(["--deduplicate"] if PREPARE["deduplicate"] else []),
         *labelled("--exclude", {language: input[f"exclude_{language}"] for language in LANGUAGES}),
     ]
+
+
+def select_inputs(wildcards):
+    """The prepared text to choose from, and that of the domain; for each language, in the order of the corpora."""
+    texts = {"pool": [experiment.POOL], "domain": DOMAIN}
+    return {name: [f"{OUT}/text/{text}.{side}" for text in found for side in LANGUAGES] for name, found in texts.items()}
+
+
+def select_flags(wildcards, input, output):
+    """What select_data.py reads and writes, and how it chooses."""
+    files = {"--pool": input.pool, "--domain": input.domain, "--output": [output[side] for side in LANGUAGES]}
+    paths = [
+        part
+        for flag, found in files.items()
+        for part in labelled(flag, {side: found[i :: len(LANGUAGES)] for i, side in enumerate(LANGUAGES)})
+    ]
+    return [*paths, *(part for key in ("words", "order", "seed") for part in (f"--{key}", PREPARE["select"][key]))]
 
 
 def known_flags(wildcards, input, output):

@@ -121,7 +121,7 @@ rule prepare:
     benchmark:
         f"{OUT}/benchmarks/prepare/{{text}}.tsv"
     wildcard_constraints:
-        text=any_of([experiment.DEV, *TESTS]),
+        text=any_of([experiment.DEV, *TESTS, *DOMAIN]),
     conda:
         "../envs/nmt.yaml"
     threads: threads_of("data")
@@ -143,7 +143,7 @@ use rule prepare as prepare_training with:
         unpack(lambda wildcards: raw_inputs(raw_members(wildcards.text)) | seen_elsewhere()),
         script=ancient(script("prepare.py")),
     wildcard_constraints:
-        text=experiment.TRAIN,
+        text=experiment.POOL if DOMAIN else experiment.TRAIN,
     params:
         text=text_flags,
         output=output_flags,
@@ -159,6 +159,32 @@ use rule prepare as prepare_gold with:
         output=output_flags,
         tokeniser=tokeniser_flags(PREPARE["gold_tokeniser"]),
         filter=[],
+
+
+rule select_data:
+    """Of the prepared training text, the part that is most like a domain."""
+    input:
+        unpack(select_inputs),
+        script=ancient(script("select_data.py")),
+    output:
+        **{language: f"{OUT}/text/{{text}}.{language}" for language in LANGUAGES},
+        report=f"{OUT}/text/{{text}}.json",
+    log:
+        f"{OUT}/logs/select_data/{{text}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/select_data/{{text}}.tsv"
+    wildcard_constraints:
+        text=any_of([experiment.TRAIN] if DOMAIN else []),
+    conda:
+        "../envs/nmt.yaml"
+    threads: threads_of("data")
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        flags=select_flags,
+    shell:
+        "python {input.script:q} {params.flags:q} --report {output.report:q} --threads {threads} > {log:q} 2>&1"
 
 
 rule known:

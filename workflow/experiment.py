@@ -296,7 +296,9 @@ def _check_names(config: Config) -> None:
     known = [*train_names(config), *dev_names(config)]
     for name in in_domain_names(config):
         if name not in known:
-            raise ValueError(f"prepare.select.in_domain: `{name}` is neither training nor dev text: {nearest(name, known)}")
+            raise ValueError(
+                f"prepare.select.in_domain: `{name}` is neither training nor dev text: {nearest(name, known)}"
+            )
 
 
 def _repeated(names: list[str]) -> list[str]:

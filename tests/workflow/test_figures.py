@@ -10,6 +10,7 @@ import pytest
 
 from nmt.attention_file import write_attention
 from nmt.files import read_json, write_json
+from nmt.vocab import SPECIALS, Vocabulary
 from workflow.scripts import alignment_matrices, bleu_by_length, learning_curves, samples
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -97,7 +98,7 @@ def test_alignment_figure(tmp_path):
     weights = np.full((8, 8), 0.02)
     weights[6, 2] = 0.86
     write_attention(tmp_path / "a.npz", [np.ones((2, 3)) / 3, weights])
-    options = {"source": source, "target": target, "gold": gold, "output": tmp_path / "figure7"}
+    options = {"source": source, "target": [target], "gold": gold, "output": tmp_path / "figure7"}
     alignment_matrices.main([f"global={tmp_path / 'a.npz'}"], **options)
     found = texts(tmp_path / "figure7.svg")
     assert found.count("gesehen") == 2 and found.count("house") == 2 and found.count("</s>") == 2
@@ -105,13 +106,55 @@ def test_alignment_figure(tmp_path):
     assert "Sentence 2" in read_json(tmp_path / "figure7.json")["caption"]
 
 
+def test_sentences_without_gold():
+    source = ["a b", *["known words here"] * 3, "of the European Economic Area ."]
+    sources = [line.split() for line in source]
+    sources[1:4] = [[*"abcdefghij"], [*"abcdefghik"], [*"abcdefghil"]]
+    outputs = [[["x"], ["x"], ["<unk>"], ["x"], ["<unk>"]]]
+
+    def choose(examples, count, words=None):
+        vocabulary = Vocabulary([*SPECIALS, *words]) if words else None
+        return alignment_matrices.choose_sentences(sources, outputs, examples, count, vocabulary, seed=1)
+
+    assert choose(["Economic  Area.", "nowhere"], 4) == [4, 1, 3]  # an example may hold unknown words
+    assert choose(["Economic Area"], 1) == [4]
+    assert choose([], 4, words="abcdefghijk") == [1]
+    assert len(choose([], 1)) == 1
+    with pytest.raises(ValueError, match="10 to 20 known words"):
+        choose([], 4, words="a")
+
+
+def test_alignments_of_the_systems_own_outputs(tmp_path):
+    source = write(tmp_path / "s", ["a b", " ".join("abcdefghij"), " ".join("klmnopqrst")])
+    one = write(tmp_path / "one.txt", ["x", "A B", "C"])
+    two = write(tmp_path / "two.txt", ["x", "D", "E F G"])
+    write_attention(tmp_path / "one.npz", [np.ones((n, m)) / m for n, m in ((2, 2), (3, 10), (2, 10))])
+    write_attention(tmp_path / "two.npz", [np.ones((n, m)) / m for n, m in ((2, 3), (2, 11), (4, 11))])
+    systems = [f"{name}={tmp_path / f'{name}.npz'}" for name in ("one", "two")]
+    alignment_matrices.main(systems, source, [one, two], tmp_path / "figure3", sentences=2)
+    found = texts(tmp_path / "figure3.svg")
+    assert {"one, sentence 2", "one, sentence 3", "two, sentence 2", "two, sentence 3"} <= set(found)
+    assert found.count("a") == 2 and {*"ABCDEFG"} <= set(found) and found.count("</s>") == 2
+    caption = read_json(tmp_path / "figure3.json")["caption"]
+    assert caption.startswith("Sentences 2, 3;") and "seed 12345" in caption
+    with pytest.raises(ValueError, match="2 targets for 1 systems"):
+        alignment_matrices.main(systems[:1], source, [one, two], tmp_path / "figure3")
+
+
 def test_samples_follow_the_rule(tmp_path):
     source = ["a b", "not <x> no y", "q w e r t z", "", "r s", "m n", "he does not go"]
     best = ["<unk> b", "nein", "lang", "", "r", "m n", "er <unk> <unk>"]
-    chosen = samples.choose(source, best, "en", 1, {"names": 1, "negations": 1, "others": 2})
+    sizes = {"names": 1, "negations": 1, "longest": 1, "others": 2}
+    chosen = samples.choose(source, best, "en", 1, sizes)
     assert chosen[:3] == [("unknown words", 6), ("negation", 1), ("longest", 2)]
     assert {reason for reason, _ in chosen[3:]} == {"random"} and {i for _, i in chosen[3:]} <= {0, 4, 5}
-    assert chosen == samples.choose(source, best, "en", 1, {"names": 1, "negations": 1, "others": 2})
+    assert chosen == samples.choose(source, best, "en", 1, sizes)
+    sizes = {"names": 0, "negations": 0, "longest": 2, "others": 0}
+    chosen = samples.choose(source, best, "en", 1, sizes, ["does  not go", "nowhere"])
+    assert chosen == [("printed in the paper", 6), ("longest", 2), ("longest", 1)]
+    assert samples.rule(sizes, [], 1).startswith(
+        "Chosen by rule, each sentence once, the first of equals: the 2 longest sources."
+    )
 
 
 def test_samples_mark_replacements(tmp_path):

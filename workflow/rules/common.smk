@@ -473,7 +473,9 @@ def sample_flags(wildcards, input):
     )
     flags = paths | labels | {"--language": table["direction"].split("-")[0], "--title": table["title"]}
     flags |= {"--caption": table["caption"], "--note": EXPERIMENT["note"]}
-    return [part for flag, value in flags.items() for part in (flag, value)]
+    flags |= {f"--{sort}": table["samples"][sort] for sort in ("names", "negations", "longest", "others")}
+    examples = [part for example in table["samples"]["examples"] for part in ("--example", example)]
+    return [*(part for flag, value in flags.items() for part in (flag, value)), *examples]
 
 
 def heading_flags(wildcards):
@@ -527,15 +529,32 @@ def length_flags(wildcards, input):
 
 
 def alignment_inputs(wildcards):
-    """The attention of a figure of alignments, and the sentences it is about; gold links where there are any."""
+    """The attention of a figure of alignments: that of the reference and gold links, or that of the translations."""
     test = figure_test(wildcards.figure)
     source, target = LANGUAGES
-    return {
-        "series": figure_files("forced/{system}/{test}.attention.npz")(wildcards),
-        "source": f"{results()}/text/{test}.{source}",
-        "target": f"{results()}/text/{test}.{target}",
-        "gold": [gold_links(test, results())] if test in GOLD else [],
+    inputs = {"source": f"{results()}/text/{test}.{source}"}
+    if test in GOLD:
+        return inputs | {
+            "series": figure_files("forced/{system}/{test}.attention.npz")(wildcards),
+            "target": f"{results()}/text/{test}.{target}",
+            "gold": gold_links(test, results()),
+        }
+    return inputs | {
+        "series": figure_files("translations/{system}/{test}.attention.npz")(wildcards),
+        "target": figure_files("translations/{system}/{test}.txt")(wildcards),
+        "vocabulary": [] if is_published() else f"{OUT}/vocabulary/{source}.txt",
     }
+
+
+def alignment_flags(wildcards, input):
+    """What a figure of alignments is aligned to, and which sentences it shows."""
+    if "gold" in input.keys():
+        return ["--target", input.target, "--gold", input.gold]
+    figure = EXPERIMENT["figures"][wildcards.figure]
+    targets = [part for path in input.target for part in ("--target", path)]
+    examples = [part for example in figure["examples"] for part in ("--example", example)]
+    vocabulary = ["--vocabulary", input.vocabulary] if input.vocabulary else []
+    return [*targets, *vocabulary, "--sentences", figure["sentences"], *examples]
 
 
 def is_shown(name):

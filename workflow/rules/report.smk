@@ -128,12 +128,12 @@ rule alignment_matrices:
         runtime=minutes_of("data"),
     params:
         series=series_flags("--attention"),
-        gold=lambda wildcards, input: ["--gold", *input.gold] if input.gold else [],
+        sentences=alignment_flags,
         heading=heading_flags,
         stem=subpath(output.svg, strip_suffix=".svg"),
     shell:
-        "python {input.script:q} {params.series:q} --source {input.source:q} --target {input.target:q}"
-        " {params.gold:q} {params.heading:q} --output {params.stem:q} > {log:q} 2>&1"
+        "python {input.script:q} {params.series:q} --source {input.source:q} {params.sentences:q}"
+        " {params.heading:q} --output {params.stem:q} > {log:q} 2>&1"
 
 
 rule experiment:
@@ -239,3 +239,34 @@ rule publish:
         output=REFERENCE,
     shell:
         "python {input.script:q} --results {params.results:q} --output {params.output:q} > {log:q} 2>&1"
+
+
+rule bundle:
+    """What a machine with a GPU and no snakemake needs to train and translate; see docs/reduced.md."""
+    input:
+        systems=[f"{OUT}/systems/{system}.json" for system in EXPERIMENT["systems"]],
+        vocabularies=[f"{OUT}/vocabulary/{language}.txt" for language in LANGUAGES],
+        binary=[
+            path
+            for text in {experiment.TRAIN, experiment.DEV, experiment.role_corpus("main", EXPERIMENT)}
+            for path in binary(text, LANGUAGES)
+        ],
+        texts=[f"{OUT}/text/{text}.{language}" for text in (*TESTS, *GOLD) for language in LANGUAGES],
+        config=f"{OUT}/config.yaml",
+        script=script("bundle.py"),
+    output:
+        f"{OUT}/bundle.zip",
+    log:
+        f"{OUT}/logs/bundle.log",
+    benchmark:
+        f"{OUT}/benchmarks/bundle.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        results=OUT,
+    shell:
+        "python {input.script:q} --results {params.results:q} --output {output:q} > {log:q} 2>&1"

@@ -1,22 +1,29 @@
-"""Alignment matrices of several systems beside the gold one (Figure 7 of Luong et al. 2015)."""
+"""Alignment matrices: a sentence and its gold one (Luong et al. 2015, figure 7), or several sentences without gold.
+
+The latter as in figure 3 of Bahdanau et al. (2015).
+"""
 
 from __future__ import annotations
 
-import math
+import random
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from nmt.alignment import Link, read_talp
 from nmt.attention_file import read_attention
 from nmt.files import read_lines
+from nmt.vocab import SPECIALS, UNK, Vocabulary
 from workflow.cli import labelled_path, run
-from workflow.plotting import COLOURS, INK, pyplot, save
+from workflow.matrices import Panel, draw_panels
+from workflow.plotting import save
 from workflow.scoring import read_parallel
 
-FEWEST, MOST = 7, 15  # words of a sentence that can be read at print size
+FEWEST, MOST = 7, 15  # words of a sentence that can be read at print size, beside the gold one
+SHORTEST, LONGEST = 10, 20  # words of a sentence without a gold one, as in Bahdanau et al.
+UNKNOWN = SPECIALS[UNK]
+GOLD_TITLE = "gold (filled: sure, open: possible)"
 
 
 def crossings(links: set[Link]) -> int:
@@ -37,69 +44,93 @@ def choose_sentence(source: list[list[str]], target: list[list[str]], sure: list
     return max(fitting, key=lambda i: (crossings(sure[i]), -i))
 
 
-def draw_gold(axes, sure: set[Link], possible: set[Link]) -> None:
-    """Sure links as filled squares, possible ones as open squares."""
-    for source, target in possible - sure:
-        axes.add_patch(pyplot.Rectangle((source - 0.36, target - 0.36), 0.72, 0.72, fill=False, edgecolor=COLOURS[0]))
-    for source, target in sure:
-        axes.add_patch(pyplot.Rectangle((source - 0.36, target - 0.36), 0.72, 0.72, color=COLOURS[0]))
+def choose_sentences(
+    sources: list[list[str]],
+    outputs: list[list[list[str]]],
+    examples: list[str],
+    count: int,
+    vocabulary: Vocabulary | None,
+    seed: int,
+) -> list[int]:
+    """The first line that holds each example, spaces aside, then lines drawn at random, `count` in all if there are.
 
-
-def draw_weights(axes, weights: np.ndarray) -> None:
-    """Squares whose area is the weight, as a Hinton diagram: it reads on light and dark paper alike."""
-    for target, source in np.argwhere(weights > 0.01):
-        side = 0.94 * math.sqrt(weights[target, source])
-        axes.add_patch(pyplot.Rectangle((source - side / 2, target - side / 2), side, side, color=INK))
-
-
-def frame(axes, title: str, source: list[str], target: list[str]) -> None:
-    """Words on both axes, the source above, the target down the side, a thin line between words."""
-    axes.set_xticks(range(len(source)), source, rotation=90, fontsize=8)
-    axes.set_yticks(range(len(target)), target, fontsize=8)
-    axes.xaxis.tick_top()
-    axes.tick_params(length=0)
-    axes.set_axisbelow(True)
-    axes.set(xlim=(-0.5, len(source) - 0.5), ylim=(len(target) - 0.5, -0.5), aspect="equal")
-    axes.spines[:].set_visible(True)
-    axes.set_title(title, y=-0.09, fontsize=9)
+    Drawn (Bahdanau et al. 2015, figure 3) from the sentences of 10 to 20 words without an unknown word in the source,
+    as far as the vocabulary tells, nor in any output; outputs: those of each system.
+    """
+    joined = ["".join(words) for words in sources]
+    wanted = ["".join(example.split()) for example in examples]
+    found = [next((i for i, line in enumerate(joined) if example in line), None) for example in wanted]
+    chosen = [i for i in dict.fromkeys(found) if i is not None][:count]
+    fitting = [
+        i
+        for i, words in enumerate(sources)
+        if SHORTEST <= len(words) <= LONGEST
+        and i not in chosen
+        and not any(UNKNOWN in output[i] or not output[i] for output in outputs)
+        and (vocabulary is None or all(word in vocabulary for word in words))
+    ]
+    drawn = random.Random(seed).sample(fitting, min(count - len(chosen), len(fitting)))
+    if not chosen and not drawn:
+        raise ValueError(f"found no sentence of {SHORTEST} to {LONGEST} known words; choose one by --line")
+    return chosen + sorted(drawn)
 
 
 def main(
-    attention: Annotated[list[str], typer.Option(help="LABEL=PATH of forced attention (.npz); one option a system.")],
+    attention: Annotated[list[str], typer.Option(help="LABEL=PATH of attention (.npz); one option a system.")],
     source: Annotated[Path, typer.Option(help="Tokenised source.")],
-    target: Annotated[Path, typer.Option(help="Tokenised reference, which was forced.")],
-    gold: Annotated[Path, typer.Option(help="Gold links in talp format.")],
+    target: Annotated[
+        list[Path], typer.Option(help="The target of the attention, tokenised: one for all, or one a system.")
+    ],
     output: Annotated[Path, typer.Option(help="Path without ending; .svg, .png and .json are written.")],
+    gold: Annotated[Path | None, typer.Option(help="Gold links in talp format: one sentence, beside these.")] = None,
     line: Annotated[int | None, typer.Option(min=1, help="Line of the sentence, from 1; default: the rule.")] = None,
+    sentences: Annotated[int, typer.Option(min=1, help="Without gold: how many sentences.")] = 4,
+    example: Annotated[
+        list[str] | None, typer.Option(help="Without gold: part of a sentence to show if it is there; repeat.")
+    ] = None,
+    vocabulary: Annotated[Path | None, typer.Option(help="Without gold: the source words that are known.")] = None,
+    seed: Annotated[int, typer.Option(help="Without gold: draws the sentences that are no examples.")] = 12345,
     title: Annotated[str, typer.Option(help="Title of the figure.")] = "Alignments",
     caption: Annotated[str, typer.Option(help="Caption, for the report.")] = "",
 ) -> None:
-    """Draw one sentence's alignment by several systems, and the gold one."""
+    """Draw the alignments of several systems: one sentence beside the gold one, or several sentences."""
+    systems = [labelled_path(text) for text in attention]
     sources = [text.split() for text in read_lines(source)]
-    targets = [text.split() for text in read_parallel(target, len(sources), source)]
-    links = read_talp(gold, source_lengths=[*map(len, sources)], target_lengths=[*map(len, targets)])
-    index = line - 1 if line else choose_sentence(sources, targets, [sure for sure, _ in links])
-    if index >= len(sources):
+    if len(target) not in (1, len(systems)):
+        raise ValueError(f"found {len(target)} targets for {len(systems)} systems, expected one, or one a system")
+    texts = [[text.split() for text in read_parallel(path, len(sources), source)] for path in target]
+    targets = dict(zip([label for label, _ in systems], texts * (len(systems) // len(texts)), strict=True))
+    if line and line > len(sources):
         raise ValueError(f"--line {line}: {source} has only {len(sources)} lines")
-    panels = [labelled_path(text) for text in attention]
-    columns = min(2, len(panels) + 1)
-    rows = math.ceil((len(panels) + 1) / columns)
-    # 0.19 inches a word keeps 8-point words apart; the labels take about 1.1 inches
-    size = [columns * (1.3 + 0.19 * (len(sources[index]) + 1)), rows * (1.5 + 0.19 * len(targets[index]))]
-    figure, grid = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
-    for axes, (label, path) in zip(grid.flat, panels, strict=False):
-        weights = read_attention(path)[index][: len(targets[index])]
-        columns_read = sources[index] + ["</s>"] * (weights.shape[1] - len(sources[index]))
-        frame(axes, label, columns_read, targets[index])
-        draw_weights(axes, weights)
-    axes = grid.flat[len(panels)]
-    frame(axes, "gold (filled: sure, open: possible)", columns_read, targets[index])
-    draw_gold(axes, *links[index])
-    for axes in grid.flat[len(panels) + 1 :]:
-        axes.remove()
-    rule = "" if line else f" Of the sentences of {FEWEST} to {MOST} words, the one whose sure links cross most often."
-    note = f"Sentence {index + 1}; the area of a square is its weight."
-    save(figure, output, title, f"{caption.rstrip('. ')}. {note}{rule}".removeprefix(". "), [index + 1])
+    if gold:
+        links = read_talp(gold, source_lengths=[*map(len, sources)], target_lengths=[*map(len, texts[0])])
+        chosen = [line - 1 if line else choose_sentence(sources, texts[0], [sure for sure, _ in links])]
+        rule = f" Of the sentences of {FEWEST} to {MOST} words, the one whose sure links cross most often."
+    else:
+        known = Vocabulary.load(vocabulary) if vocabulary else None
+        chosen = [line - 1] if line else choose_sentences(sources, texts, example or [], sentences, known, seed)
+        rule = (
+            f" Sentences that the paper prints, where the text has them, and others drawn at random (seed {seed}) from "
+            f"those of {SHORTEST} to {LONGEST} words without unknown words."
+        )
+    panels = []
+    for label, path in systems:
+        matrices = read_attention(path)
+        for i in chosen:
+            weights = matrices[i][: len(targets[label][i])]
+            columns = sources[i] + ["</s>"] * (weights.shape[1] - len(sources[i]))
+            panels.append(Panel(label if gold else f"{label}, sentence {i + 1}", columns, targets[label][i], weights))
+    if gold:
+        panels.append(Panel(GOLD_TITLE, columns, texts[0][chosen[0]], links=links[chosen[0]]))
+    named = f"Sentence{'s' if len(chosen) > 1 else ''} {', '.join(str(i + 1) for i in chosen)}"
+    note = f"{named}; the area of a square is its weight.{'' if line else rule}"
+    save(
+        draw_panels(panels),
+        output,
+        title,
+        f"{caption.rstrip('. ')}. {note}".removeprefix(". "),
+        [i + 1 for i in chosen],
+    )
 
 
 if __name__ == "__main__":

@@ -58,7 +58,9 @@ def shown_alignments(results: Path, config: dict) -> dict[Path, set[int]]:
         test = experiment.role_corpus(figure["test"], config)
         texts = [results / "text" / f"{test}.{language}" for language in config["languages"]]
         links = [results / "raw" / f"{test}{pair}.talp" for pair in ("", f".{'-'.join(config['languages'])}")]
-        matrices = [results / "forced" / system / f"{test}.attention.npz" for system in figure["systems"]]
+        kind = "forced" if figure["test"] == experiment.GOLD else "translations"
+        names = (f"{test}.attention.npz", f"{test}.txt")  # the second of translations alone
+        matrices = [results / kind / system / name for system in figure["systems"] for name in names]
         for path in (*texts, *filter(Path.exists, links + matrices)):
             wanted.setdefault(path, set()).update(line - 1 for line in read_json(shown)["lines"])
     return wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -20,17 +21,32 @@ NEGATIONS = {
     "de": {"nicht", "kein", "keine", "keinen", "keinem", "keiner", "keines", "nie", "niemals", "nichts", "niemand"},
     "fr": {"ne", "n'", "pas", "jamais", "aucun", "aucune", "rien", "personne"},
 }
-RULE = (
-    "Chosen by rule, each sentence once, the first of equals: {names} whose best output holds most unknown words "
-    "(at most 30 source words); {negations} with most negations; the longest source; {others} drawn at random "
-    "(seed {seed}). Unknown words, replaced or not, are marked."
-)
+RULES = {  # each sort of sentence, in the order in which they are taken
+    "examples": "those that the paper prints, where the test set has them",
+    "names": "{names} whose best output holds most unknown words (at most 30 source words)",
+    "negations": "{negations} with most negations",
+    "longest": "the {longest} longest sources",
+    "others": "{others} drawn at random (seed {seed})",
+}
+
+
+def rule(sizes: dict[str, int], examples: list[str], seed: int) -> str:
+    """How the sentences are chosen, in words."""
+    counts = {"examples": len(examples)} | sizes
+    sorts = [text.format(**sizes, seed=seed) for name, text in RULES.items() if counts[name]]
+    chosen = f"Chosen by rule, each sentence once, the first of equals: {'; '.join(sorts)}."
+    return (
+        f"{chosen.replace('the 1 longest sources', 'the longest source')} Unknown words, replaced or not, are marked."
+    )
 
 
 def choose(
-    source: list[str], best: list[str], language: str, seed: int, sizes: dict[str, int]
+    source: list[str], best: list[str], language: str, seed: int, sizes: dict[str, int], examples: Sequence[str] = ()
 ) -> list[tuple[str, int]]:
-    """(reason, line) of the sentences that the rule picks; lines from 0, empty sources never."""
+    """(reason, line) of the sentences that the rule picks; lines from 0, empty sources never.
+
+    examples: parts of sentences, spaces aside; the first line that holds one is chosen, if there is any.
+    """
     words = [line.split() for line in source]
     left = [i for i, line in enumerate(words) if line]
     chosen: list[tuple[str, int]] = []
@@ -41,10 +57,12 @@ def choose(
         for i in fitting:
             left.remove(i)
 
+    for example in ("".join(text.split()) for text in examples):
+        take("printed in the paper", 1, lambda i, example=example: example in "".join(words[i]))
     negations = NEGATIONS.get(language, set())
     take("unknown words", sizes["names"], lambda i: best[i].split().count(UNKNOWN) * (len(words[i]) <= 30))
     take("negation", sizes["negations"], lambda i: sum(word.lower() in negations for word in words[i]))
-    take("longest", 1, lambda i: len(words[i]))
+    take("longest", sizes["longest"], lambda i: len(words[i]))
     drawn = random.Random(seed).sample(left, min(sizes["others"], len(left)))
     return chosen + [("random", i) for i in sorted(drawn)]
 
@@ -92,6 +110,10 @@ def main(
     base_label: Annotated[str, typer.Option(help="What to call the base system.")] = "base",
     names: Annotated[int, typer.Option(min=0, help="Sentences with unknown words.")] = 2,
     negations: Annotated[int, typer.Option(min=0, help="Sentences with negations.")] = 2,
+    longest: Annotated[int, typer.Option(min=0, help="Longest sentences.")] = 1,
+    example: Annotated[
+        list[str] | None, typer.Option(help="Part of a sentence to show if it is there; repeat.")
+    ] = None,
     others: Annotated[int, typer.Option(min=0, help="Sentences drawn at random.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the random ones.")] = 12345,
     title: Annotated[str, typer.Option(help="Title of the table.")] = "Sample translations",
@@ -102,11 +124,11 @@ def main(
     sources = read_lines(source)
     files = (reference, best, base, best_replaced, base_replaced)
     references, *texts = (read_parallel(path, len(sources), source) if path else None for path in files)
-    sizes = {"names": names, "negations": negations, "others": others}
-    rule = RULE.format(**sizes, seed=seed)
-    caption = " ".join(f"{part.rstrip('. ')}." for part in (caption, rule, note) if part)
+    sizes = {"names": names, "negations": negations, "longest": longest, "others": others}
+    chosen_by = rule(sizes, example or [], seed)
+    caption = " ".join(f"{part.rstrip('. ')}." for part in (caption, chosen_by, note) if part)
     samples = []
-    for reason, i in choose(sources, texts[0], language, seed, sizes):
+    for reason, i in choose(sources, texts[0], language, seed, sizes, example or []):
         outputs = [
             {"label": label, "words": mark(raw[i], replaced[i] if replaced else None)}
             for label, raw, replaced in ((best_label, texts[0], texts[2]), (base_label, texts[1], texts[3]))

@@ -57,7 +57,26 @@ def row(**changes: object) -> dict:
 def test_every_experiment_is_valid(path: Path) -> None:
     config = experiment.load_file(path)
     assert config["name"] == path.stem
-    assert config["show"] == [*config["tables"], *config["figures"]]
+    assert sorted(config["show"]) == sorted([*config["tables"], *config["figures"]])
+
+
+def test_both_papers_in_one_report_is_each_and_a_fair_comparison() -> None:
+    both, luong, bahdanau = (
+        experiment.load_file(ROOT / "config" / f"{name}.yaml") for name in ("both", "miniature", "miniature-bahdanau")
+    )
+    for single in (luong, bahdanau):
+        assert set(single["show"]) <= set(both["show"])
+        for name, system in single["systems"].items():
+            assert both["systems"][name] == system, name
+        assert single["data"] == both["data"] and single["vocabulary"] == both["vocabulary"]
+
+    def updates(system: str) -> int:
+        training = both["systems"][system]["training"]
+        an_epoch = both["generate"]["train"] // training["batch_size"]
+        return min(training["updates"] or 10**9, training["epochs"] * an_epoch)
+
+    compared = experiment.table_systems(both["tables"]["attention-compared"])
+    assert len(compared) > 2 and len({updates(system) for system in compared}) == 1
 
 
 def test_the_schema_describes_every_key_and_gives_optional_ones_defaults() -> None:

@@ -109,10 +109,8 @@ def main(
     else:
         known = Vocabulary.load(vocabulary) if vocabulary else None
         chosen = [line - 1] if line else choose_sentences(sources, texts, example or [], sentences, known, seed)
-        rule = (
-            f" Sentences that the paper prints, where the text has them, and others drawn at random (seed {seed}) from "
-            f"those of {SHORTEST} to {LONGEST} words without unknown words."
-        )
+        printed = " Those that the paper prints, where the text has them, and others" if example else " They were"
+        rule = f"{printed} drawn at random (seed {seed}) from those of {SHORTEST} to {LONGEST} words, none unknown."
     panels = []
     for label, path in systems:
         matrices = read_attention(path)

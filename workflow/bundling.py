@@ -72,11 +72,8 @@ def unpack(bundle: Path, results: Path) -> dict[str, Any]:
 def finished_files(results: Path) -> list[Path]:
     """What goes home."""
     found = [path for model in (results / "models").glob("*") for path in map(model.joinpath, TO_BRING_BACK)]
-    found += [
-        *results.glob("translations/*/*.jsonl"),
-        *results.glob("forced/*/*.json"),
-        *results.glob("forced/*/*.npz"),
-    ]
+    kinds = ("translations/*/*.jsonl", "forced/*/*.json", "translations/*/*.npz", "forced/*/*.npz")
+    found += [path for kind in kinds for path in results.glob(kind)]
     return sorted(path for path in found if path.exists() and not path.name.startswith("."))
 
 

@@ -40,6 +40,16 @@ def measurements(config: dict[str, Any]) -> dict[str, dict[str, list[str]]]:
     return {name: {verb: sorted(texts) for verb, texts in verbs.items()} for name, verbs in found.items()}
 
 
+def attention_shown(config: dict[str, Any]) -> dict[str, list[str]]:
+    """The texts whose translations each system's attention is shown of; that of gold sentences is always kept."""
+    found: dict[str, set[str]] = {}
+    for figure in config["figures"].values():
+        if figure["kind"] == "alignments" and figure["test"] != experiment.GOLD:
+            for system in figure["systems"]:
+                found.setdefault(system, set()).add(experiment.role_corpus(figure["test"], config))
+    return {system: sorted(texts) for system, texts in found.items()}
+
+
 def main(
     results: Annotated[Path, typer.Option(help="Results in which text, vocabularies and binary text are prepared.")],
     output: Annotated[Path, typer.Option(help="The archive (.zip).")],
@@ -67,6 +77,7 @@ def main(
             name: {key: each[key] for key in ("members", "average")} for name, each in config["ensembles"].items()
         },
         "measurements": wanted,
+        "attention": attention_shown(config),
         "binary": {
             str(path.relative_to(results)): checksum(path)
             for prefix in prefixes

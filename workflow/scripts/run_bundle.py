@@ -83,9 +83,12 @@ class Runner:
         done = True
         for text in texts["translate"]:
             output = folder / "translations" / system / f"{text}.jsonl"
-            done &= output.exists() or self.command(
+            shown = text in self.manifest["attention"].get(system, [])
+            matrices = output.with_suffix(".attention.npz")  # written last
+            done &= (matrices if shown else output).exists() or self.command(
                 system, "translate", "translate", *models, "--source", folder / "text" / f"{text}.{source}",
-                "--decoding", json.dumps(search), "--output", output, "--quiet",
+                "--decoding", json.dumps(search), "--output", output, *(["--attention", matrices] if shown else []),
+                "--quiet",
             )  # fmt: skip
         for text in texts["force"]:
             output = folder / "forced" / system / f"{text}.json"

@@ -51,6 +51,7 @@ rule train:
         folder=subpath(output.model, parent=True),
         device=on_device,
     shell:  # exec: a signal reaches training itself, which then saves its state
-        "exec {params.device:q} python -m nmt train --system {input.system:q} --source-vocabulary {input.source_vocabulary:q}"
+        "exec {params.device:q} python -m nmt train --system {input.system:q}"
+        " --source-vocabulary {input.source_vocabulary:q}"
         " --target-vocabulary {input.target_vocabulary:q} --train {params.train:q} --dev {params.dev:q}"
         " --curve {params.curve:q} --state {params.state:q} --output {params.folder:q} > {log:q} 2>&1"

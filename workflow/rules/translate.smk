@@ -24,7 +24,8 @@ rule translate:
         decoding=decoding_json,
         device=on_device,
     shell:
-        "{params.device:q} python -m nmt translate {params.models:q} --source {input.source:q} --decoding {params.decoding:q}"
+        "{params.device:q} python -m nmt translate {params.models:q} --source {input.source:q}"
+        " --decoding {params.decoding:q}"
         " --output {output.translations:q} --attention {output.attention:q} > {log:q} 2>&1"
 
 
@@ -52,7 +53,8 @@ rule force:
         models=model_flags,
         device=on_device,
     shell:
-        "{params.device:q} python -m nmt force {params.models:q} --source {input.source:q} --target {input.target:q}"
+        "{params.device:q} python -m nmt force {params.models:q} --source {input.source:q}"
+        " --target {input.target:q}"
         " --output {output.forced:q} --attention {output.attention:q} > {log:q} 2>&1"
 
 

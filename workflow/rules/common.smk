@@ -322,6 +322,12 @@ def target_text(wildcards):
 # --- scores, tables, figures -----------------------------------------------------------------------------------------
 
 
+def note(wildcards):
+    """The experiment's sentence for captions, and whether the numbers were computed here."""
+    published = "These are the published scores; nothing was computed here"
+    return f"{EXPERIMENT['note'].rstrip('. ')}. {published}" if is_published() else EXPERIMENT["note"]
+
+
 def is_measured(system, text):
     """Whether a system's results on a text are there or are to be computed."""
     if is_published():
@@ -472,7 +478,7 @@ def sample_flags(wildcards, input):
         )
     )
     flags = paths | labels | {"--language": table["direction"].split("-")[0], "--title": table["title"]}
-    flags |= {"--caption": table["caption"], "--note": EXPERIMENT["note"]}
+    flags |= {"--caption": table["caption"], "--note": note(wildcards)}
     flags |= {f"--{sort}": table["samples"][sort] for sort in ("names", "negations", "longest", "others")}
     examples = [part for example in table["samples"]["examples"] for part in ("--example", example)]
     return [*(part for flag, value in flags.items() for part in (flag, value)), *examples]

@@ -29,7 +29,7 @@ rule table:
         spec=lambda wildcards: spec(wildcards.table),
         comparisons=lambda wildcards, input: (["--comparisons", *input.comparisons] if input.comparisons else []),
         like_paper=["--like-paper"] if EXPERIMENT["like_paper"] else [],
-        note=EXPERIMENT["note"],
+        note=note,
         folder=lambda wildcards: f"{results()}/scores",
         stem=subpath(output.csv, strip_suffix=".csv"),
     shell:
@@ -208,7 +208,7 @@ rule report:
         runtime=minutes_of("data"),
     params:
         title=EXPERIMENT["title"] or EXPERIMENT["name"],
-        note=EXPERIMENT["note"],
+        note=note,
         parts=report_flags,
     shell:
         "python {input.script:q} --title {params.title:q} --summary {params.note:q} {params.parts:q}"

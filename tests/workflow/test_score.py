@@ -57,6 +57,8 @@ def test_paired_bootstrap():
     assert clear["delta"] > 20 and clear["p"] == pytest.approx(1 / 201)
     same = paired_bootstrap("bleu_tokenized", worse, worse, references, 1, 200)
     assert same["delta"] == 0 and same["p"] == 1
+    tied = paired_bootstrap("bleu_tokenized", ["x"] * 100, ["y"] * 100, references, 1, 200)
+    assert tied["delta"] == 0 and tied["p"] == 1  # both are 0 whatever is drawn
     alike = [" ".join(w if rng.random() < 0.6 else "x" for w in line.split()) for line in references]
     assert paired_bootstrap("bleu_tokenized", worse, alike, references, 1, 200)["p"] > 0.05
 
@@ -155,13 +157,13 @@ def test_comparisons_step_over_rows_without_system(texts, tmp_path):
 def test_alignment_scores_by_hand(tmp_path):
     # sure {(0,0), (1,1)}, possible also (2,1); found {(0,0), (2,1)}: |A&S| 1, |A&P| 2, |A| 2, |S| 2 -> AER 1/4
     write(tmp_path / "gold.talp", ["1-1 2-2 3p2", "1-1"])
-    write(tmp_path / "source", ["a b c", "seen"])
+    write(tmp_path / "source", ["a b c", "se en"])  # in other tokens than in the training text
     write(tmp_path / "target", ["x y", "z"])
     write(tmp_path / "training", ["something", "seen"])
     links = {"predicting": [[[0, 0], [2, 1]], [[0, 0]]], "input": [[[1, 0], [1, 1]], [[0, 0]]]}
     (tmp_path / "forced.json").write_text(json.dumps({"links": links, "perplexity": 2.0, "words": 5, "nll": 3.5}))
     steps = [[0.5, 0.5, 0, 0], [0, 0, 1, 0], [0.25, 0, 0.25, 0.5]]  # the last column, </s>, is left out
-    write_attention(tmp_path / "a.npz", [np.array(steps), np.ones((2, 1))])
+    write_attention(tmp_path / "a.npz", [np.array(steps), np.ones((2, 2)) / 2])
     paths = [tmp_path / name for name in ("forced.json", "gold.talp", "source", "target")]
     align_score.main(*paths, "s", "gold", tmp_path / "out.json", tmp_path / "a.npz", tmp_path / "training", samples=20)
     found = read_json(tmp_path / "out.json")
@@ -169,8 +171,8 @@ def test_alignment_scores_by_hand(tmp_path):
     predicting, late = found["alignment"]["predicting"], found["alignment"]["input"]
     assert (predicting["aer"], predicting["precision"], predicting["recall"]) == (0.25, 1.0, 0.5)
     assert late["aer"] == pytest.approx(1 - (1 + 1) / (2 + 2))
-    assert found["entropy"] == pytest.approx(2 * math.log(2) / 5)  # five steps in the two sentences
-    assert found["sharpness"] == pytest.approx((0.5 + 1 + 0.5 + 1 + 1) / 5)
+    assert found["entropy"] == pytest.approx(4 * math.log(2) / 5)  # five steps in the two sentences
+    assert found["sharpness"] == pytest.approx((0.5 + 1 + 0.5 + 0.5 + 0.5) / 5)
 
 
 def test_gold_beyond_the_sentence_is_refused(tmp_path):

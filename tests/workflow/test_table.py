@@ -7,7 +7,7 @@ import pytest
 
 from nmt.files import read_json, write_json
 from workflow.scripts import table
-from workflow.tables import latex_escape
+from workflow.tables import latex_escape, measured
 
 REPORTED = """paper,table,row,system,direction,testset,metric,value
 bahdanau2015,4,1,wrong paper,en-fr,newstest2014,ppl,99
@@ -130,6 +130,31 @@ def test_replaced_rows_and_alignment_columns(tmp_path):
     assert frame["aer_input_ours"].tolist()[:2] == [0.9, 0.2]
     assert frame["entropy_ours"][0] == 1.234
     assert frame["bleu_nist_ours"][2] == 7
+
+
+def test_unknown_words_are_shared_out():
+    kinds = {"dictionary": {"count": 3, "right": 1, "wrong": 2}, "copy": {"count": 1, "right": 1, "wrong": 0}}
+    score = {"unknown": {"in_output": 4, "kinds": kinds}}
+    columns = ("unknown", "unknown_dictionary", "unknown_copy", "unknown_wrong")
+    assert [measured(score, column, False)["value"] for column in columns] == [4, 75, 25, 50]
+    assert measured({"unknown": None}, "unknown_copy", False) == {}
+    nothing = {"unknown": {"in_output": 0, "kinds": {}}}
+    assert measured(nothing, "unknown", False) == {"value": 0} and measured(nothing, "unknown_copy", False) == {}
+
+
+def test_sentences_left_out_are_counted_in_the_caption(tmp_path):
+    write_json(tmp_path / "a/gold.json", {"lines": 500, "left_out_as_seen_in_training": 8})
+    spec = {"test": "gold", "rows": [{"label": "theirs"}, {"label": "a", "system": "a"}]}
+    assert table.left_out(spec, tmp_path).startswith("8 of 508 sentences occur in the training text")
+    assert table.left_out(spec | {"test": "other"}, tmp_path) == ""
+
+
+def test_a_row_of_others_is_not_ours_to_measure(tmp_path):
+    (tmp_path / "reported.csv").write_text(REPORTED)
+    rows = [{"label": "theirs", "aligner": False}, {"label": "ours", "system": "aligner", "aligner": True}]
+    spec = {"name": "t", "title": "T", "test": "gold", "columns": ["aer"], "rows": rows}
+    frame = table.build_frame(spec, tmp_path, {}, pd.read_csv(tmp_path / "reported.csv", dtype=str))
+    assert table.display_frame(frame, ["aer"])[("AER", "ours")].tolist() == ["–", "not measured"]
 
 
 def test_unknown_column_is_named(tmp_path):

@@ -35,6 +35,20 @@ def translate(folder):
     return lambda text, *options: invoke("translate", "--model", folder / "model", *options, input=text)
 
 
+@pytest.fixture
+def impatient():
+    """Fails a test that waits for what never comes."""
+
+    def give_up(*_):
+        raise TimeoutError("waited a minute for lines that did not come")
+
+    previous = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, previous)
+
+
 def failure(capsys, *arguments):
     """Exit code and standard error of a command that fails, one line long."""
     code = run([str(argument) for argument in arguments])
@@ -229,7 +243,7 @@ def test_three_thousand_lines_through_a_pipe_are_those_of_a_file(folder, tmp_pat
     assert found.count(b"\n") == 3000
 
 
-def test_a_slow_pipe_is_answered_as_it_comes_and_may_be_closed(folder):
+def test_a_slow_pipe_is_answered_as_it_comes_and_may_be_closed(folder, impatient):
     command = [*NMT, "translate", "--model", str(folder / "model")]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
@@ -269,7 +283,7 @@ def test_control_c_leaves_no_file_and_no_stack_trace(folder, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_blocks_are_full_unless_the_stream_falls_silent(monkeypatch):
+def test_blocks_are_full_unless_the_stream_falls_silent(monkeypatch, impatient):
     read, write = os.pipe()
     monkeypatch.setattr(console, "PATIENCE", 0)
     with os.fdopen(read, "rb") as stream:

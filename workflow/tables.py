@@ -43,7 +43,7 @@ COLUMNS = {
         "bleu_tokenized_no_unk",
         1,
         "high",
-        f"{_BLEU}. No UNK: the sentences without unknown words in source and reference, <unk> forbidden in the search",
+        "No UNK: of the sentences without unknown words in source and reference, <unk> forbidden in the search",
     ),
     "bleu_nist": Column("NIST BLEU", "bleu_nist", 1, "high", _NIST),
     "bleu_nist_unk": Column("NIST BLEU after unk replacement", "bleu_nist_unk", 1, "high", _NIST),

@@ -116,12 +116,18 @@ def test_sentences_without_gold():
         vocabulary = Vocabulary([*SPECIALS, *words]) if words else None
         return alignment_matrices.choose_sentences(sources, outputs, examples, count, vocabulary, seed=1)
 
-    assert choose(["Economic  Area.", "nowhere"], 4) == [4, 1, 3]  # an example may hold unknown words
-    assert choose(["Economic Area"], 1) == [4]
-    assert choose([], 4, words="abcdefghijk") == [1]
-    assert len(choose([], 1)) == 1
-    with pytest.raises(ValueError, match="10 to 20 known words"):
-        choose([], 4, words="a")
+    chosen, rule = choose(["Economic  Area.", "nowhere"], 4)
+    assert chosen == [4, 1, 3]  # an example may hold unknown words
+    assert rule.startswith(" Those that the paper prints")
+    assert choose(["Economic Area"], 1)[0] == [4]
+    chosen, rule = choose([], 4, words="abcdefghijk")
+    assert chosen == [1] and rule == " They were drawn at random (seed 1) from those of 10 to 20 words, none unknown."
+    assert len(choose([], 1)[0]) == 1
+    chosen, rule = choose([], 5, words="a")
+    assert chosen == [0, 1, 2, 3, 4] and rule.endswith("from all.")
+    outputs[0] = [[]] * 5
+    with pytest.raises(ValueError, match="no sentence with words"):
+        choose([], 4)
 
 
 def test_alignments_of_the_systems_own_outputs(tmp_path):

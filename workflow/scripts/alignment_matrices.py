@@ -51,28 +51,32 @@ def choose_sentences(
     count: int,
     vocabulary: Vocabulary | None,
     seed: int,
-) -> list[int]:
+) -> tuple[list[int], str]:
     """The first line that holds each example, spaces aside, then lines drawn at random, `count` in all if there are.
 
     Drawn (Bahdanau et al. 2015, figure 3) from the sentences of 10 to 20 words without an unknown word in the source,
-    as far as the vocabulary tells, nor in any output; outputs: those of each system.
+    as far as the vocabulary tells, nor in any output; where there is none, from all. outputs: those of each system.
+    Also says how they were chosen.
     """
     joined = ["".join(words) for words in sources]
     wanted = ["".join(example.split()) for example in examples]
     found = [next((i for i, line in enumerate(joined) if example in line), None) for example in wanted]
     chosen = [i for i in dict.fromkeys(found) if i is not None][:count]
+    lines = [i for i, words in enumerate(sources) if words and i not in chosen and all(text[i] for text in outputs)]
     fitting = [
         i
-        for i, words in enumerate(sources)
-        if SHORTEST <= len(words) <= LONGEST
-        and i not in chosen
-        and not any(UNKNOWN in output[i] or not output[i] for output in outputs)
-        and (vocabulary is None or all(word in vocabulary for word in words))
+        for i in lines
+        if SHORTEST <= len(sources[i]) <= LONGEST
+        and not any(UNKNOWN in output[i] for output in outputs)
+        and (vocabulary is None or all(word in vocabulary for word in sources[i]))
     ]
+    kind = f"those of {SHORTEST} to {LONGEST} words, none unknown" if fitting else "all"
+    fitting = fitting or lines
     drawn = random.Random(seed).sample(fitting, min(count - len(chosen), len(fitting)))
     if not chosen and not drawn:
-        raise ValueError(f"found no sentence of {SHORTEST} to {LONGEST} known words; choose one by --line")
-    return chosen + sorted(drawn)
+        raise ValueError("found no sentence with words in the source and in every output, expected one to show")
+    printed = "Those that the paper prints, where the text has them, and others" if examples else "They were"
+    return chosen + sorted(drawn), f" {printed} drawn at random (seed {seed}) from {kind}."
 
 
 def main(
@@ -108,9 +112,8 @@ def main(
         rule = f" Of the sentences of {FEWEST} to {MOST} words, the one whose sure links cross most often."
     else:
         known = Vocabulary.load(vocabulary) if vocabulary else None
-        chosen = [line - 1] if line else choose_sentences(sources, texts, example or [], sentences, known, seed)
-        printed = " Those that the paper prints, where the text has them, and others" if example else " They were"
-        rule = f"{printed} drawn at random (seed {seed}) from those of {SHORTEST} to {LONGEST} words, none unknown."
+        chosen, rule = choose_sentences(sources, texts, example or [], sentences, known, seed)
+        chosen = [line - 1] if line else chosen
     panels = []
     for label, path in systems:
         matrices = read_attention(path)

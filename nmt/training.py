@@ -19,7 +19,9 @@ from nmt.interface import Batch, TranslationModel
 from nmt.interruption import Interrupted, StopSignals
 from nmt.optimiser import TrainingConfig, clip_gradients, learning_rate, make_optimiser
 from nmt.progress import Progress
+from nmt.vocab import UNK
 
+LONGEST_EVALUATED = 1000  # words of a sentence of dev; of the training text, max_length
 UPDATES_A_CHECK = {"cpu": 1, "cuda": 50}  # on a GPU every look at a number makes the host wait
 
 
@@ -62,7 +64,7 @@ def train(
     model.to(device).train()
     plan = plan_epoch(corpus, config, seed, epoch=1)
     for checked in (dev, curve or dev):
-        evaluation_order(checked)
+        check_readable(checked)
     if device.type == "cuda":
         try_largest_batch(model, corpus, plan, config, device)
     torch.manual_seed(int(np.random.SeedSequence((seed, 0)).generate_state(1)[0]))  # of dropout
@@ -105,6 +107,23 @@ def costs_a_sentence(
     words = [(text.target.lengths[pairs] + 1).mean() for text, pairs in zip((corpus, dev), used, strict=True)]
     train_nll, dev_nll = (math.log(taken[f"{text}_perplexity"]) for text in ("train", "dev"))
     return {"train_nll_a_sentence": train_nll * float(words[0]), "dev_nll_a_sentence": dev_nll * float(words[1])}
+
+
+def check_readable(corpus: ParallelCorpus) -> None:
+    """ValueError for a corpus without a usable pair, a side of which no word is known, or a sentence beyond all use."""
+    indices = evaluation_order(corpus)
+    for side in (corpus.source, corpus.target):
+        if all((side[index] == UNK).all() for index in indices):
+            raise ValueError(
+                f"{side.prefix}: of {side.lengths[indices].sum()} words found none in the vocabulary, so that its "
+                "perplexity would say nothing; is it in the right language, and tokenised as the training text is?"
+            )
+        longest = int(side.lengths.argmax())
+        if side.lengths[longest] > LONGEST_EVALUATED:
+            raise ValueError(
+                f"{side.prefix}, line {longest + 1}: found {side.lengths[longest]} words, expected at most "
+                f"{LONGEST_EVALUATED}, since memory grows with them; split the line into sentences"
+            )
 
 
 def batch_loss(model: TranslationModel, batch: Batch, config: TrainingConfig) -> Tensor:
@@ -273,7 +292,6 @@ class _Run:
                 f"{self.stop.received}: stopped after update {self.state.journal.update}, the state is saved in "
                 f"{self.folder.path}; the same command continues"
             )
-            self.report.say(message)
             raise Interrupted(message)
 
     def save(self) -> None:

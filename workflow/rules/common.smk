@@ -35,6 +35,12 @@ except ValueError as error:
     raise WorkflowError(str(error)) from None
 
 OUT = f"results/{EXPERIMENT['name']}"
+existing = next(place for place in (Path(OUT), *Path(OUT).parents) if place.exists())
+if not workflow.dryrun and not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
+    raise WorkflowError(
+        f"{existing}: results go here, expected a folder that can be written to; give write permission, or run in "
+        "another folder by --directory FOLDER"
+    )
 LANGUAGES = EXPERIMENT["languages"]
 PAIR, INVERSE = "-".join(LANGUAGES), "-".join(reversed(LANGUAGES))
 PREPARE, BOOTSTRAP = EXPERIMENT["prepare"], EXPERIMENT["bootstrap"]

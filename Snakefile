@@ -24,6 +24,7 @@ localrules:
     # seconds each, or in need of a network: on a cluster they run where snakemake runs
     experiment,
     system,
+    companions,
     fetch,
     join_dev,
     table,
@@ -41,6 +42,7 @@ rule all:
     input:
         tables,
         figures,
+        companions,
         f"{OUT}/report.html",
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 
 from nmt.config import from_mapping
 from nmt.ensemble import Ensemble
@@ -211,14 +210,7 @@ def load(
     if not paths:
         raise ValueError("found no model folder, expected at least one")
     chosen = choose_device(device)
-    try:
-        translator = load_model(paths[0], chosen) if len(paths) == 1 else load_ensemble(paths, average, chosen)
-    except SafetensorError as error:
-        names = ", ".join(str(path / "model.safetensors") for path in paths)
-        raise ValueError(f"{names}: damaged weights ({error}); copy or train the model again") from error
-    except KeyError as error:
-        names = ", ".join(str(path / "config.json") for path in paths)
-        raise ValueError(f"{names}: the key {error} is missing; expected what `nmt train --output` writes") from error
+    translator = load_model(paths[0], chosen) if len(paths) == 1 else load_ensemble(paths, average, chosen)
     own = next((path / DICTIONARY for path in paths if (path / DICTIONARY).is_file()), None)
     entries = dictionary or own
     return Model(translator, load_dictionary(entries) if entries else None, chosen)

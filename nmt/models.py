@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from nmt.bahdanau import BahdanauConfig, BahdanauModel
@@ -79,7 +80,8 @@ def load_ensemble(folders: Sequence[Path], average: str, device: str | torch.dev
 def load_model(folder: Path, device: str | torch.device = "cpu") -> Translator:
     """Read a model folder; the model is in evaluation mode on `device`.
 
-    Raises ValueError naming the folder if a file is missing or the weights do not fit the config.
+    A `decoding.json` beside the weights says how to search. Raises ValueError naming the file that is missing,
+    damaged, or does not fit the others.
     """
     for name in ("model.safetensors", "config.json", "source.vocab", "target.vocab"):
         if not (folder / name).is_file():
@@ -87,10 +89,17 @@ def load_model(folder: Path, device: str | torch.device = "cpu") -> Translator:
                 f"{folder}: not a model folder: {name} is missing; expected what `nmt train --output` writes"
             )
     system = read_json(folder / "config.json")
+    if (folder / "decoding.json").is_file():
+        system["decoding"] = read_json(folder / "decoding.json")
+    if "model" not in system:
+        raise ValueError(f"{folder / 'config.json'}: the key `model` is missing; expected what `nmt train` writes")
     source, target = Vocabulary.load(folder / "source.vocab"), Vocabulary.load(folder / "target.vocab")
     model = build_model(system["model"], (len(source), len(target)), seed=0)
+    weights = folder / "model.safetensors"
     try:
-        model.load_state_dict(load_file(folder / "model.safetensors"))
+        model.load_state_dict(load_file(weights))
+    except SafetensorError as error:
+        raise ValueError(f"{weights}: damaged weights ({error}); copy or train the model again") from error
     except (RuntimeError, OSError) as error:
-        raise ValueError(f"{folder / 'model.safetensors'}: the weights do not fit config.json: {error}") from error
+        raise ValueError(f"{weights}: the weights do not fit config.json: {error}") from error
     return Translator(model.to(device).eval(), system, source, target)

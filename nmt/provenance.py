@@ -71,7 +71,7 @@ def _processor() -> str:
 
 def _version() -> str | None:
     try:
-        return metadata.version("nmt")
+        return metadata.version("attention-reproduced")
     except metadata.PackageNotFoundError:
         return None
 

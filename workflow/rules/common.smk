@@ -191,7 +191,9 @@ def filter_flags(wildcards, input):
 def select_inputs(wildcards):
     """The prepared text to choose from, and that of the domain; for each language, in the order of the corpora."""
     texts = {"pool": [experiment.POOL], "domain": DOMAIN}
-    return {name: [f"{OUT}/text/{text}.{side}" for text in found for side in LANGUAGES] for name, found in texts.items()}
+    return {
+        name: [f"{OUT}/text/{text}.{side}" for text in found for side in LANGUAGES] for name, found in texts.items()
+    }
 
 
 def select_flags(wildcards, input, output):
@@ -593,6 +595,12 @@ def tables(wildcards):
 def figures(wildcards):
     """All figures."""
     return exhibits({"figures": ["svg", "png"]})
+
+
+def companions(wildcards):
+    """What lies beside the weights of each system that is trained here, for those who use it."""
+    trained = EXPERIMENT["systems"] if EXPERIMENT["train"] and not is_published() else []
+    return [f"{OUT}/models/{system}/{name}" for system in trained for name in ("dictionary.tsv", "decoding.json")]
 
 
 def report_inputs(wildcards):

@@ -55,3 +55,30 @@ rule train:
         " --source-vocabulary {input.source_vocabulary:q}"
         " --target-vocabulary {input.target_vocabulary:q} --train {params.train:q} --dev {params.dev:q}"
         " --curve {params.curve:q} --state {params.state:q} --output {params.folder:q} > {log:q} 2>&1"
+
+
+rule companions:
+    """What those who use a model want beside its weights: the dictionary for unknown words, and how to search."""
+    input:
+        model=f"{OUT}/models/{{system}}/model.safetensors",
+        dictionary=lambda wildcards: f"{OUT}/dictionary/{'-'.join(languages_of(wildcards.system))}.tsv",
+    output:
+        dictionary=f"{OUT}/models/{{system}}/dictionary.tsv",
+        decoding=f"{OUT}/models/{{system}}/decoding.json",
+    log:
+        f"{OUT}/logs/companions/{{system}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/companions/{{system}}.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=100,
+        runtime=1,
+    params:
+        decoding=lambda wildcards: json.dumps(
+            experiment.translator(wildcards.system, EXPERIMENT)["decoding"], sort_keys=True
+        ),
+    shell:
+        "cp {input.dictionary:q} {output.dictionary:q} 2> {log:q}"
+        " && printf '%s\\n' {params.decoding:q} > {output.decoding:q} 2>> {log:q}"

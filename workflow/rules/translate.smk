@@ -25,7 +25,7 @@ rule translate:
         device=on_device,
     shell:
         "{params.device:q} python -m nmt translate {params.models:q} --source {input.source:q}"
-        " --decoding {params.decoding:q}"
+        " --decoding {params.decoding:q} --no-replace-unknown"
         " --output {output.translations:q} --attention {output.attention:q} > {log:q} 2>&1"
 
 

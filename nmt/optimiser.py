@@ -30,6 +30,7 @@ class TrainingConfig:
     halve_after: int | None = 5  # the learning rate is halved every epoch after this one; null: never
     clip: float = 5.0  # largest L2 norm of the gradient
     max_length: int = 50  # pairs with a longer side, in words, are left out
+    keep: Literal["best", "last"] = "best"  # the weights of the best dev perplexity, or those of the end
     patience: int | None = None  # stop after so many evaluations without a better dev perplexity; null: never
     evaluate_every: int | None = None  # updates between evaluations within an epoch; null: at its end only
     evaluate_batch_size: int = 64
@@ -43,6 +44,10 @@ class TrainingConfig:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"training.{name}: found {value}, expected a number over 0")
+        if self.keep == "last" and self.patience is not None:
+            raise ValueError(
+                f"training.patience: found {self.patience} beside training.keep last, which does not ask dev; set one"
+            )
         if self.fetch < self.batch_size:
             raise ValueError(f"training.fetch: found {self.fetch}, expected at least batch_size = {self.batch_size}")
 

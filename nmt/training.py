@@ -27,7 +27,7 @@ UPDATES_A_CHECK = {"cpu": 1, "cuda": 50}  # on a GPU every look at a number make
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What training came to; the model holds the weights of `best_update`."""
+    """What training came to; the model holds the weights of `best_update`, with keep: last the last one."""
 
     curve: list[dict[str, float]]  # one record an evaluation
     best_perplexity: float  # on dev
@@ -53,7 +53,7 @@ def train(
     progress: bool = True,
     identity: str = "",
 ) -> TrainingResult:
-    """Train `model`, already initialised, in place, and leave it with the weights of the best dev perplexity.
+    """Train `model`, already initialised, in place, and leave it with the weights that `config.keep` names.
 
     state_dir: this run's own folder (see `checkpoint.fingerprint`); a state found there is continued, on the CPU to
     the very bits of a run that was never interrupted. curve: a second corpus for the learning curve. All randomness
@@ -234,7 +234,7 @@ class _Run:
         }
         self.tick()
         journal.curve.append({**record, "seconds": journal.seconds})
-        best = journal.best_perplexity is None or dev < journal.best_perplexity
+        best = config.keep == "last" or journal.best_perplexity is None or dev < journal.best_perplexity
         if best:
             journal.best_perplexity, journal.best_update = dev, journal.update
             state.keep_best()

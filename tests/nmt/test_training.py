@@ -45,6 +45,7 @@ def word_counts(pairs: list) -> np.ndarray:
         ({"optimiser": "adam"}, r"training\.optimiser: found 'adam'.*sgd"),
         ({"learning_rate": -1.0}, r"training\.learning_rate: found -1\.0, expected a number over 0"),
         ({"clip": math.nan}, r"training\.clip: found nan"),
+        ({"keep": "last", "patience": 2}, r"training\.patience: found 2 beside training\.keep last"),
         ({"batch_size": 128, "fetch": 100}, r"training\.fetch: found 100, expected at least batch_size = 128"),
     ],
 )
@@ -149,6 +150,15 @@ def test_the_model_ends_with_the_weights_of_the_best_dev_perplexity(tmp_path):
     assert result.best_update == result.curve[seen.index(min(seen))]["update"]
     nll, words = perplexity(model, random_corpus(tmp_path / "dev", 10, seed=2), 64, "cpu")
     assert math.exp(nll / words) == result.best_perplexity
+
+
+def test_the_model_may_end_with_the_last_weights(tmp_path):
+    model, result = small_run(tmp_path, "state", learning_rate=6.0, halve_after=None, epochs=6, keep="last")
+    seen = [record["dev_perplexity"] for record in result.curve]
+    assert min(seen) < seen[-1] == result.best_perplexity
+    assert result.best_update == result.updates == 30
+    nll, words = perplexity(model, random_corpus(tmp_path / "dev", 10, seed=2), 64, "cpu")
+    assert math.exp(nll / words) == seen[-1]
 
 
 def test_training_learns(tmp_path):

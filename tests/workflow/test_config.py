@@ -72,7 +72,7 @@ def test_both_papers_in_one_report_is_each_and_a_fair_comparison() -> None:
 
     def updates(system: str) -> int:
         training = both["systems"][system]["training"]
-        an_epoch = both["generate"]["train"] // training["batch_size"]
+        an_epoch = -(-both["generate"]["train"] // training["batch_size"])
         return min(training["updates"] or 10**9, training["epochs"] * an_epoch)
 
     compared = experiment.table_systems(both["tables"]["attention-compared"])

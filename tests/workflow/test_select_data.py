@@ -95,7 +95,7 @@ def test_what_is_like_the_domain_is_chosen(tmp_path: Path, monkeypatch: pytest.M
     assert read_lines(tmp_path / "train.en") == read_lines(tmp_path / "train.fr") == news[:4]
     found = read_json(tmp_path / "train.json")
     assert (found["lines_in"], found["lines_out"], found["words_out"]) == (24, 4, 32)
-    assert found["counted_language"] == "fr"
+    assert found["counted_language"] == "fr" and found["words"] == {"en": 32, "fr": 32}
 
 
 def test_languages_must_agree(tmp_path: Path) -> None:

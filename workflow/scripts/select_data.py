@@ -79,6 +79,17 @@ def choose(rank: np.ndarray, words: np.ndarray, limit: int) -> np.ndarray:
     return taken
 
 
+def write_taken(path: Path, taken: np.ndarray, output: Path) -> int:
+    """Write the lines of a text that are taken; how many words they have."""
+    words = 0
+    with open_atomic(output) as file:
+        for line, kept in zip(iterate_lines(path), taken, strict=True):
+            if kept:
+                file.write(line + "\n")
+                words += len(split_words(line))
+    return words
+
+
 def main(
     pool: Annotated[list[str], typer.Option(help="LANGUAGE=PATH of the prepared text to choose from; once a language")],
     domain: Annotated[list[str], typer.Option(help="LANGUAGE=PATH of prepared text of the domain; repeat")],
@@ -106,12 +117,12 @@ def main(
         raise ValueError(f"{paths[0]}: expected sentences to choose from, found none")
     rank, counts = (np.concatenate(parts) for parts in zip(*ranked, strict=True))
     taken = choose(rank, counts, words)
-    for language, path in pools.items():
-        with open_atomic(outputs[language]) as file:
-            file.writelines(line + "\n" for line, kept in zip(iterate_lines(path), taken, strict=True) if kept)
+    words_out = {language: write_taken(path, taken, outputs[language]) for language, path in pools.items()}
     found = {
         "lines_in": len(rank),
         "lines_out": int(taken.sum()),
+        "removed": {"unlike_the_domain": int((~taken).sum())},
+        "words": words_out,
         "words_in": int(counts.sum(dtype=np.int64)),
         "words_out": int(counts[taken].sum(dtype=np.int64)),
         "counted_language": list(pools)[-1],

@@ -33,6 +33,7 @@ localrules:
     bleu_by_length,
     alignment_matrices,
     coverage,
+    explorer,
     report,
     publish,
 

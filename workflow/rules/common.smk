@@ -603,13 +603,73 @@ def companions(wildcards):
     return [f"{OUT}/models/{system}/{name}" for system in trained for name in ("dictionary.tsv", "decoding.json")]
 
 
+def explorer_systems(text):
+    """The systems whose attention over a text the report's explorer shows: those that tables and figures are about."""
+    shown = [(table["test"], experiment.table_systems(table)) for table in EXPERIMENT["tables"].values()]
+    shown += [(f["test"], f["systems"]) for f in EXPERIMENT["figures"].values() if f["kind"] == "alignments"]
+    systems = [name for role, names in shown if experiment.role_corpus(role, EXPERIMENT) == text for name in names]
+    return [
+        system
+        for system in measured(dict.fromkeys(systems), text)
+        if experiment.has_attention(system, EXPERIMENT)
+        and "-".join(languages_of(system)) == PAIR
+        and is_explored(system, text)
+    ]
+
+
+def explorer_attention(system, text):
+    """The attention that the explorer shows: over the gold sentences by force, else that of the translations."""
+    return f"{results()}/{'forced' if text in GOLD else 'translations'}/{system}/{text}.attention.npz"
+
+
+def is_explored(system, text):
+    """Whether the attention is there or is to come; where another machine kept it back, nothing runs again for it."""
+    attention = explorer_attention(system, text)
+    words = attention.replace(".attention.npz", ".json" if text in GOLD else ".jsonl")
+    return Path(attention).exists() or not (is_published() or Path(words).exists())
+
+
+def explorer_inputs(wildcards):
+    """Attention over a text, and the words that it lies between; what was replaced, too, where that is known."""
+    text, (source, target) = wildcards.text, LANGUAGES
+    systems = explorer_systems(text)
+    inputs = {
+        "attention": [explorer_attention(system, text) for system in systems],
+        "source": f"{results()}/text/{text}.{source}",
+    }
+    if text in GOLD:
+        return inputs | {"target": f"{results()}/text/{text}.{target}", "gold": gold_links(text, results())}
+    words = [f"{results()}/translations/{system}/{text}" for system in systems]
+    replaced = [f"{path}.replaced.txt" for path in words]
+    return inputs | {
+        "words": [f"{path}.txt" for path in words],
+        "replaced": [path for path in replaced if not is_published() or Path(path).exists()],
+    }
+
+
+def explorer_flags(wildcards, input):
+    """The same as flags; a system's files lie in a folder of its name."""
+    lists = [
+        part
+        for flag in ("attention", "words", "replaced")
+        for path in input.get(flag, [])
+        for part in (f"--{flag}", f"{Path(path).parent.name}={path}")
+    ]
+    return [*lists, *(part for flag in ("target", "gold") if flag in input.keys() for part in (f"--{flag}", input[flag]))]
+
+
 def report_inputs(wildcards):
     """Everything that the report shows."""
     tables = EXPERIMENT["tables"].items()
     scored = [(name, table) for name, table in tables if table["kind"] == "scores" and experiment.needs_scores(table)]
     pairs = [(system, table_test(name)) for name, table in scored for system in experiment.table_systems(table)]
     trained = [system for system in EXPERIMENT["systems"] if is_trained(system)]
+    explored = dict.fromkeys([*GOLD, experiment.role_corpus("main", EXPERIMENT)])
+    papers = dict.fromkeys(table["paper"]["paper"] for _, table in tables if "paper" in table)
+    configurations = [ROOT / "config" / f"{paper}.yaml" for paper in papers]
     return {
+        "explorer": [f"{OUT}/explorer/{text}.json" for text in explored if explorer_systems(text)],
+        "papers": [os.path.relpath(path) for path in configurations if path.exists()],
         "exhibits": exhibits({"tables": ["json"], "figures": ["json"]}),
         "scores": [
             f"{results()}/scores/{system}/{test}.json"
@@ -624,6 +684,11 @@ def report_inputs(wildcards):
     }
 
 
+def report_templates():
+    """What the report is filled into."""
+    return sorted(os.path.relpath(path) for path in (ROOT / "workflow" / "report").iterdir() if path.suffix != ".rst")
+
+
 def report_flags(wildcards, input):
     """The same as flags."""
     return [
@@ -634,5 +699,7 @@ def report_flags(wildcards, input):
             "--provenance",
             {Path(path).parent.name: [path] for path in input.provenance},
         ),
-        *labelled("--data", {Path(path).stem: [path] for path in input.data}),
+        *labelled("--text", {Path(path).stem: [path] for path in input.data}),
+        *(part for path in input.explorer for part in ("--explorer", path)),
+        *(part for path in input.papers for part in ("--paper", path)),
     ]

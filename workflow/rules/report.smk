@@ -190,9 +190,34 @@ rule coverage:
         " > {log:q} 2>&1"
 
 
+rule explorer:
+    """Attention over some sentences, for the report's explorer."""
+    input:
+        unpack(explorer_inputs),
+        script=script("explorer.py"),
+    output:
+        f"{OUT}/explorer/{{text}}.json",
+    log:
+        f"{OUT}/logs/explorer/{{text}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/explorer/{{text}}.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory_of("data"),
+        runtime=minutes_of("data"),
+    params:
+        parts=explorer_flags,
+    shell:
+        "python {input.script:q} {params.parts:q} --source {input.source:q} --output {output:q} > {log:q} 2>&1"
+
+
 rule report:
     input:
         unpack(report_inputs),
+        datasets=DATASETS,
+        templates=report_templates(),
         script=script("report.py"),
     output:
         f"{OUT}/report.html",
@@ -210,9 +235,11 @@ rule report:
         title=EXPERIMENT["title"] or EXPERIMENT["name"],
         note=note,
         parts=report_flags,
+        benchmarks=f"{OUT}/benchmarks",
     shell:
         "python {input.script:q} --title {params.title:q} --summary {params.note:q} {params.parts:q}"
-        " --data coverage={input.coverage:q} --config {input.config:q}"
+        " --coverage {input.coverage:q} --config {input.config:q} --datasets {input.datasets:q}"
+        " --benchmark {params.benchmarks:q}"
         ' --commit "$(git rev-parse HEAD 2>> {log:q} || echo unknown)" --output {output:q} > {log:q} 2>&1'
 
 

@@ -2,135 +2,101 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import re
-from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
-from statistics import median
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from nmt.files import read_json, read_lines, write_text
+from nmt.files import read_json, write_text
+from workflow import experiment
+from workflow.catalogue import load_catalogue
+from workflow.charts import chart, duration, read_points, stations
 from workflow.cli import labelled_path, run
+from workflow.findings import abstract, differences, findings
+from workflow.reporting import (
+    benchmarks,
+    by_rule,
+    checksum_rows,
+    coverage_rows,
+    flatten,
+    licence_rows,
+    model_row,
+    read_exhibit,
+    rule_rows,
+    signatures,
+    text_rows,
+    training_row,
+    unknown_rows,
+)
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "report"
-INK, PAPER = "#1b1b1f", "#fefefe"  # of workflow/plotting.py, which is not imported: it would load matplotlib
 
 
-def inline_svg(path: Path, name: str) -> Markup:
-    """A figure for the page: in its text colour, without background, ids made unique by the figure's name."""
-    text = path.read_text(encoding="utf-8")
-    text = text[text.index("<svg") :].replace(INK, "currentColor").replace(PAPER, "none")
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'\bid="', f'id="{name}-', text)
-    text = re.sub(r'href="#', f'href="#{name}-', text)
-    return Markup(re.sub(r"url\(#", f"url(#{name}-", text))
+def embedded(value: object) -> Markup:
+    """JSON for a script element: compact, and without what could end the element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
 
-def cell_class(field: str, better: str) -> Callable[[str], str]:
-    """How a cell is shaded: ours bold, a difference by whether it is for the better."""
-
-    def shade(text: str) -> str:
-        if field == "difference" and better and text[:1] in "+−" and text.strip("+−0."):
-            return "better" if (text[0] == "+") == (better == "high") else "worse"
-        return "ours" if field == "ours" else ""
-
-    return shade
+def by_label(options: list[str] | None) -> dict[str, Path]:
+    """LABEL=PATH options."""
+    return dict(labelled_path(text) for text in options or [])
 
 
-def read_exhibit(path: Path) -> dict:
-    """A table, figure or set of samples by its JSON; a figure's .svg lies beside it."""
-    exhibit = read_json(path)
-    exhibit["name"] = path.stem
-    if exhibit.get("kind") == "figure":
-        exhibit["svg"] = inline_svg(path.with_suffix(".svg"), path.stem)
-    elif exhibit.get("kind") == "table":
-        metrics = [metric for metric, _ in exhibit["header"]]
-        exhibit["groups"] = [(metric, len(list(group))) for metric, group in itertools.groupby(metrics)]
-        exhibit["classes"] = [
-            cell_class(field, exhibit["better"].get(metric, "")) for metric, field in exhibit["header"]
-        ]
-    elif exhibit.get("kind") != "samples":
-        raise ValueError(
-            f"{path}: found kind {exhibit.get('kind')!r}, expected table, figure or samples; build it again"
-        )
-    return exhibit
+def paper_differences(config: dict, papers: list[Path]) -> list[dict]:
+    """What differs from each paper's own experiment, of the systems that are in both."""
+    found = []
+    for path in papers if config else []:
+        paper = experiment.load_file(path)
+        found.append({"title": paper["title"], "file": path.name} | differences(config, paper))
+    return found
 
 
-def flatten(value: Any, prefix: str = "") -> list[tuple[str, Any]]:
-    """Nested JSON as (dotted name, value) rows; a list of plain values is one row."""
-    if isinstance(value, dict):
-        return [row for key, inner in value.items() for row in flatten(inner, f"{prefix}.{key}".lstrip("."))]
-    if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
-        return [row for number, inner in enumerate(value, 1) for row in flatten(inner, f"{prefix}.{number}")]
-    if isinstance(value, list):
-        return [(prefix, ", ".join(map(str, value)))]
-    return [(prefix, f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value)]
+def corpora_rows(config: dict, datasets: Path | None) -> list[list]:
+    """Licence and source of every corpus."""
+    if not config or datasets is None:
+        return []
+    return licence_rows(
+        list(dict.fromkeys(experiment.corpus_names(config))),
+        load_catalogue(datasets),
+        experiment.generated_names(config),
+    )
 
 
-def named_rows(options: list[str]) -> list[dict]:
-    """LABEL=PATH options of JSON files, each flattened."""
-    pairs = [labelled_path(text) for text in options]
-    return [{"name": label, "rows": flatten(read_json(path))} for label, path in pairs]
+def render(parts: dict) -> str:
+    """The page."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    assets = {name: Markup((TEMPLATES / f"report.{name}").read_text(encoding="utf-8")) for name in ("css", "js")}
+    return environment.get_template("report.html.j2").render(parts | assets)
 
 
-def unknown_rows(scores: list[dict]) -> list[list]:
-    """What became of unknown words: a row for each score file and kind of replacement."""
-    rows = []
-    for score in scores:
-        unknown = score.get("unknown") or {"kinds": {}}
-        for kind, counts in unknown["kinds"].items():
-            share = [f"{counts[k]:,} ({counts[k] / max(counts['count'], 1):.0%})" for k in ("right", "wrong")]
-            rows.append(
-                [score["system"], score["test"], f"{unknown['in_output']:,}", kind, f"{counts['count']:,}", *share]
-            )
-    return rows
-
-
-def cost_row(label: str, path: Path) -> list:
-    """Length, result and speed of one training, from its learning curve."""
-    points = [json.loads(line) for line in read_lines(path)]
-    if not points:
-        raise ValueError(f"{path}: found no points, expected a learning curve; train again")
-
-    def known(key: str) -> list[float]:
-        return [point[key] for point in points if point.get(key) is not None]
-
-    return [
-        label,
-        f"{points[-1]['update']:,}",
-        f"{points[-1]['epoch']:g}",
-        f"{min(known('dev_perplexity')):.2f}" if known("dev_perplexity") else "–",
-        f"{max(known('seconds')) / 60:.1f}" if known("seconds") else "–",
-        f"{median(known('words_per_second')):,.0f}" if known("words_per_second") else "–",
-    ]
-
-
-def signatures(scores: list[dict]) -> dict[str, str]:
-    """The sacreBLEU signature of each metric."""
-    raw = [score["raw"] for score in scores if score.get("raw")]
-    return {name: value["signature"] for kind in raw for name, value in kind.items() if "signature" in value}
-
-
-Paths = Annotated[list[str] | None, typer.Option(help="LABEL=PATH of a JSON file; once for each.")]
+Labelled = Annotated[list[str] | None, typer.Option(help="LABEL=PATH of a JSON file; once for each.")]
 
 
 def main(
     title: Annotated[str, typer.Option(help="Title of the report.")],
     output: Annotated[Path, typer.Option(help="The HTML file.")],
-    summary: Annotated[str, typer.Option(help="What was run and how it differs from the paper.")] = "",
+    summary: Annotated[str, typer.Option(help="What was run, in a sentence.")] = "",
     exhibit: Annotated[
         list[Path] | None, typer.Option(help="JSON of a table, figure or samples, in the order of the report.")
     ] = None,
     score: Annotated[list[Path] | None, typer.Option(help="Score file: unknown words, conventions.")] = None,
-    curve: Annotated[list[str] | None, typer.Option(help="LABEL=PATH of a curve.jsonl: training cost.")] = None,
-    data: Paths = None,
-    provenance: Paths = None,
+    curve: Annotated[list[str] | None, typer.Option(help="LABEL=PATH of a curve.jsonl.")] = None,
+    provenance: Labelled = None,
+    text: Labelled = None,
+    coverage: Annotated[Path | None, typer.Option(help="What the vocabularies cover.")] = None,
+    explorer: Annotated[list[Path] | None, typer.Option(help="JSON of explorer.py; once a text.")] = None,
+    benchmark: Annotated[Path | None, typer.Option(help="Folder of snakemake's benchmarks.")] = None,
+    datasets: Annotated[Path | None, typer.Option(help="The pinned corpora, for their licences.")] = None,
+    paper: Annotated[list[Path] | None, typer.Option(help="Configuration of a paper's own experiment.")] = None,
     config: Annotated[Path | None, typer.Option(help="The resolved experiment (YAML).")] = None,
     commit: Annotated[str, typer.Option(help="The commit the report was built from.")] = "",
 ) -> None:
@@ -139,23 +105,44 @@ def main(
     conventions: dict[str, str] = {}
     for item in scores:
         conventions |= item.get("conventions", {})
-    built = {"commit": commit, "built": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"}
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
-    html = environment.get_template("report.html.j2").render(
-        title=title,
-        summary=summary,
-        style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
-        exhibits=[read_exhibit(path) for path in exhibit or []],
-        unknown=unknown_rows(scores),
-        cost=[cost_row(*labelled_path(text)) for text in curve or []],
-        data=named_rows(data or []),
-        conventions=conventions,
-        signatures=signatures(scores),
-        built={name: value for name, value in built.items() if value},
-        provenance=named_rows(provenance or []),
-        config=config.read_text(encoding="utf-8") if config else "",
-    )
-    write_text(output, html)
+    exhibits = [read_exhibit(path) for path in exhibit or []]
+    curves = {label: read_points(path) for label, path in by_label(curve).items()}
+    models = {label: read_json(path) for label, path in by_label(provenance).items()}
+    texts = {label: read_json(path) for label, path in by_label(text).items()}
+    jobs = benchmarks(benchmark)
+    rules = by_rule(jobs)
+    settings_text = config.read_text(encoding="utf-8") if config else ""
+    settings = yaml.safe_load(settings_text) or {}
+    sentences = abstract(settings, texts.get(experiment.TRAIN), models, duration)
+    if summary and settings.get("note", "") != summary:
+        sentences.insert(0, f"{summary.rstrip('. ')}.")
+    parts = {
+        "title": title,
+        "abstract": sentences,
+        "differences": paper_differences(settings, paper or []),
+        "findings": findings([item for item in exhibits if item["kind"] == "table" and "cells" in item]),
+        "exhibits": exhibits,
+        "explorer": embedded([read_json(path) for path in explorer]) if explorer else "",
+        "chart": chart(curves),
+        "unknown": unknown_rows(scores),
+        "stations": stations(rules) if rules else None,
+        "trainings": [
+            training_row(label, points, models.get(label, {}), jobs.get(f"train/{label}"))
+            for label, points in curves.items()
+        ],
+        "rules": rule_rows(rules),
+        "texts": text_rows(texts),
+        "checksums": checksum_rows(texts),
+        "coverage": coverage_rows(read_json(coverage)) if coverage else [],
+        "licences": corpora_rows(settings, datasets),
+        "conventions": conventions,
+        "signatures": signatures(scores),
+        "built": {"commit": commit, "built": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"},
+        "models": [model_row(label, model) for label, model in models.items()],
+        "provenance": {label: flatten(model) for label, model in models.items()},
+        "config": settings_text,
+    }
+    write_text(output, render(parts))
 
 
 if __name__ == "__main__":

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -100,6 +103,34 @@ def test_values_reach_no_shell_unquoted(project: Path) -> None:
     assert not list(project.rglob("pwned"))
 
 
+def test_paths_of_ones_own_files_reach_no_shell_unquoted(project: Path) -> None:
+    """And one that is not there is named before anything runs."""
+    config = yaml.safe_load((project / TINY).read_text()) | {"name": "own"}
+    files = {language: f'it\'s $HOME; touch pwned `touch pwned` & "{language}".txt' for language in ("en", "de")}
+    config["data"]["dev"] = {"name": "mine", "files": files}
+    (project / "config" / "own.yaml").write_text(yaml.safe_dump(config))
+    target = ("--configfile=config/own.yaml", "results/own/raw/mine.en")
+    (project / files["en"]).write_text("a\n")
+    found = snakemake(project, *target)
+    assert found.returncode == 1
+    assert "Missing input files for rule extract" in found.stdout + found.stderr
+    assert files["de"] in found.stdout + found.stderr
+    (project / files["de"]).write_text("b\n")
+    found = snakemake(project, *target)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert (project / "results/own/raw/mine.de").read_text() == "b\n"
+    assert not list(project.rglob("pwned"))
+
+
+def test_a_place_for_results_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    folder = copy_project(tmp_path)
+    (folder / "results").write_text("a file, for instance")
+    found = snakemake(folder, f"--configfile={TINY}", "results/tiny/config.yaml")
+    assert found.returncode == 1
+    assert "results: results go here, expected a folder that can be written to" in found.stdout + found.stderr
+    assert "Traceback" not in found.stdout + found.stderr
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project in which config/tiny.yaml was run to its end."""
@@ -150,7 +181,7 @@ def test_what_must_not_train_again(finished: Path, edited: Callable) -> None:
     extra = "{name: extra, files: {en: results/tiny/raw/miniature-dev.en, de: results/tiny/raw/miniature-dev.de}}"
     edited(TINY, "title: Every station once", "title: Another title  # and a comment\nmirror: [elsewhere]")
     edited(TINY, "data: {memory_mb: 500, minutes: 5}", "data: {threads: 2, memory_mb: 700, minutes: 6}")
-    edited(TINY, "train: {memory_mb: 1000, minutes: 5}", "train: {threads: 2, memory_mb: 2000, minutes: 7}")
+    edited(TINY, "train: {memory_mb: 1000, minutes: 5}", "train: {threads: 2, memory_mb: 2000, minutes: 7, gpu: 1}")
     edited(TINY, "decoding: {beam: 2}", "decoding: {beam: 3}")
     edited(TINY, "label: Base,", "label: The base system,")
     edited(TINY, "tests: {", f"tests: {{extra: {extra}, ")
@@ -206,3 +237,58 @@ def test_a_killed_run_goes_on(finished: Path) -> None:
     found = snakemake(finished, f"--configfile={TINY}", str(weights.relative_to(finished)))
     assert found.returncode == 0, found.stdout + found.stderr
     assert weights.read_bytes() == before
+
+
+SYSTEM, TEST = "de-en-global-location", "miniature-test2"
+STATIONS = (  # a log of each, in the order of the data's way; it is there once the job has begun
+    "generate", "prepare/train", "vocabulary", "binarise/train.en", "dictionary", f"train/{SYSTEM}",
+    f"translate/{SYSTEM}/{TEST}", f"force/{SYSTEM}/{TEST}", f"replace/{SYSTEM}/{TEST}", f"score/{SYSTEM}/{TEST}",
+    "table/table3",
+)  # fmt: skip
+
+
+def kill_within(folder: Path, arguments: list[str], log: Path, delay: float) -> None:
+    """Start snakemake, and kill it (SIGKILL), its jobs with it, `delay` seconds after a log appeared."""
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", *arguments]
+    with (folder / "output").open("w") as output:
+        run = subprocess.Popen(
+            command, cwd=folder, env=ENVIRONMENT, stdout=output, stderr=output, start_new_session=True
+        )
+        end = time.monotonic() + 120
+        while not log.exists() and run.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(delay)
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+
+
+@pytest.mark.end_to_end
+def test_snakemake_killed_at_every_station_ends_as_if_it_had_not_been(finished: Path, tmp_path: Path) -> None:
+    """Each time the same command, after what the message of the first says; what a killed job left is made again."""
+    folder, moments = copy_project(tmp_path), random.Random(3)
+    arguments = [f"--configfile={TINY}", "--config", "show=[table3]", "--", "results/tiny/tables/table3.csv"]
+    kills = 0
+    for station in STATIONS:
+        log = folder / "results" / "tiny" / "logs" / f"{station}.log"
+        if log.exists():  # its turn came before an earlier one's
+            continue
+        if kills == 1:
+            refused = snakemake(folder, *arguments)
+            assert refused.returncode == 1
+            assert "--unlock" in refused.stdout + refused.stderr
+        if kills:
+            assert snakemake(folder, "--unlock", *arguments).returncode == 0
+        kill_within(folder, arguments, log, moments.uniform(0.0, 0.7))
+        assert log.exists(), (folder / "output").read_text()[-3000:]
+        kills += 1
+    assert kills >= 9
+    assert snakemake(folder, "--unlock", *arguments).returncode == 0
+    found = snakemake(folder, *arguments)
+    assert found.returncode == 0, (found.stdout + found.stderr)[-3000:]
+    made = [path for path in (folder / "results" / "tiny").rglob("*") if path.is_file()]
+    parts = ("raw", "text", "vocabulary", "binary", "dictionary", "translations", "forced", "scores")
+    compared = [path for path in made if path.relative_to(folder / "results" / "tiny").parts[0] in parts]
+    compared += [path for path in made if path.name in ("model.safetensors", "table3.csv")]
+    assert len(compared) > 30
+    for path in compared:
+        assert path.read_bytes() == (finished / path.relative_to(folder)).read_bytes(), path

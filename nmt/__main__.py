@@ -38,6 +38,7 @@ for command, summary, lines in (
     (show.show, "Show the attention matrix of a sentence.", show.EXAMPLES),
     (info.info, "Say what a model folder is.", info.EXAMPLES),
     (pipeline.train, "Train a system and write its model folder.", pipeline.TRAIN_EXAMPLES),
+    (pipeline.evaluate, "Translate a test and read its reference, for the experiments.", pipeline.EVALUATE_EXAMPLES),
     (pipeline.force, "Read given translations, for the experiments.", pipeline.FORCE_EXAMPLES),
     (pipeline.replace, "Replace <unk>, for the experiments.", pipeline.REPLACE_EXAMPLES),
 ):

@@ -1,4 +1,4 @@
-"""What the experiments run: `nmt train`, `nmt force`, `nmt replace`."""
+"""What the experiments run: `nmt train`, `nmt evaluate`, `nmt force`, `nmt replace`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ Pair = tuple[Path, Path]
 TRAIN_EXAMPLES = (
     "nmt train --system system.json --source-vocabulary en.txt --target-vocabulary de.txt \\",
     "    --train train.en train.de --dev dev.en dev.de --state STATE --output MODEL",
+)
+EVALUATE_EXAMPLES = (
+    "nmt evaluate --model MODEL --source test.en --target test.de \\",
+    "    --translations test.jsonl --attention test.attention.npz --forced forced.json",
 )
 FORCE_EXAMPLES = ("nmt force --model MODEL --source test.en --target test.de --output forced.json",)
 REPLACE_EXAMPLES = (
@@ -106,18 +110,61 @@ def force(
     quiet: Quiet = False,
 ) -> None:
     """Read given translations (forced decoding): perplexity, and the word alignment that attention makes."""
-    from nmt.api import both_alignments, load
+    from nmt.api import load
     from nmt.attention_file import write_attention
-    from nmt.vocab import split_words
 
+    lines = parallel_lines(source, target)
+    with Sentences(not quiet, len(lines[0])) as count:
+        read = load(model, device=device, average=average).read(*lines, count)
+    if attention is not None:
+        write_attention(attention, [hypothesis and hypothesis.attention for hypothesis in read])
+    write_json(output, forced_record(read, lines[0]))
+
+
+def evaluate(
+    model: Models,
+    source: Annotated[Path, typer.Option(help="Tokenised text, a sentence a line.")],
+    target: Annotated[Path, typer.Option(help="Its reference, tokenised.")],
+    translations: Annotated[Path, typer.Option(help="What `translate` writes: JSON lines.")],
+    attention: Annotated[Path, typer.Option(help="Attention matrices of the translations (.npz).")],
+    forced: Annotated[Path, typer.Option(help="What `force` writes of the reference: JSON.")],
+    decoding: Annotated[str, typer.Option(help="JSON of decoding keys over those of the model.")] = "{}",
+    average: Average = "probabilities",
+    device: Device = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Translate a test and read its reference by force, in one process: loading a model takes longer than either."""
+    from nmt.api import load
+    from nmt.attention_file import write_attention
+    from nmt.commands.translate import record, search_settings
+
+    lines = parallel_lines(source, target)
+    translator = load(model, device=device, average=average)
+    settings = search_settings(translator, decoding, None, None)
+    with Sentences(not quiet, 2 * len(lines[0])) as count:
+        found = translator.translate_best(lines[0], 1, replace_unknown=False, decoding=settings, progress=count)
+        read = translator.read(*lines, count)
+    write_lines(translations, [json.dumps(record(best), ensure_ascii=False) for best in found])
+    write_attention(attention, [best[0].attention for best in found])
+    write_json(forced, forced_record(read, lines[0]))
+
+
+def parallel_lines(source: Path, target: Path) -> tuple[list[str], list[str]]:
+    """The lines of both sides; ValueError if one has more."""
     lines = read_lines(source), read_lines(target)
     if len(lines[0]) != len(lines[1]):
         raise ValueError(
             f"{source} has {len(lines[0])} lines, {target} has {len(lines[1])}; expected one translation a line"
         )
-    with Sentences(not quiet, len(lines[0])) as count:
-        read = load(model, device=device, average=average).read(*lines, count)
-    lengths = [len(split_words(line)) for line in lines[0]]
+    return lines
+
+
+def forced_record(read: list[Hypothesis | None], source_lines: list[str]) -> dict[str, Any]:
+    """What forced decoding says of a text: its cost, the attention's entropy, and the links under both rules."""
+    from nmt.api import both_alignments
+    from nmt.vocab import split_words
+
+    lengths = [len(split_words(line)) for line in source_lines]
     found = {i: hypothesis for i, hypothesis in enumerate(read) if hypothesis is not None}
     nll, words = -sum(h.log_probability for h in found.values()), sum(len(h.words) + 1 for h in found.values())
     attends = any(hypothesis.attention is not None for hypothesis in found.values())
@@ -127,19 +174,14 @@ def force(
         for i, hypothesis in found.items():
             for step, positions in (both_alignments(hypothesis, lengths[i]) or {}).items():
                 links[step][i] = [[position, t] for t, position in enumerate(positions)]
-    if attention is not None:
-        write_attention(attention, [hypothesis and hypothesis.attention for hypothesis in read])
-    write_json(
-        output,
-        {
-            "nll": nll,
-            "words": words,
-            "sentences": len(found),
-            "perplexity": math.exp(nll / words) if words else None,
-            "entropy": mean_entropy(list(found.values()), [lengths[i] for i in found]) if attends else None,
-            "links": links,
-        },
-    )
+    return {
+        "nll": nll,
+        "words": words,
+        "sentences": len(found),
+        "perplexity": math.exp(nll / words) if words else None,
+        "entropy": mean_entropy(list(found.values()), [lengths[i] for i in found]) if attends else None,
+        "links": links,
+    }
 
 
 def replace(

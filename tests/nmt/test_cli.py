@@ -72,6 +72,21 @@ def test_train_writes_a_model_folder(folder):
     assert str(folder) not in json.dumps(provenance)
 
 
+def test_evaluate_is_translate_and_force(folder, tmp_path):
+    texts = ["--source", folder / "test.en", "--target", folder / "test.de"]
+    places = [
+        tmp_path / name for name in ("both.jsonl", "both.npz", "both.json", "apart.jsonl", "apart.npz", "apart.json")
+    ]
+    invoke("evaluate", "--model", folder / "model", *texts, "--decoding", '{"beam": 2}',
+           "--translations", places[0], "--attention", places[1], "--forced", places[2])  # fmt: skip
+    invoke("translate", "--model", folder / "model", *texts[:2], "--decoding", '{"beam": 2}', "--no-replace-unknown",
+           "--output", places[3], "--attention", places[4])  # fmt: skip
+    invoke("force", "--model", folder / "model", *texts, "--output", places[5])
+    for both, apart in zip(places[:3], places[3:], strict=True):
+        assert both.read_bytes() == apart.read_bytes()
+    assert places[0].stat().st_size > 100
+
+
 def test_translate_replace_and_force(folder):
     output, attention = folder / "test.jsonl", folder / "test.npz"
     invoke("translate", "--model", folder / "model", "--source", folder / "test.en", "--output", output,

@@ -46,7 +46,6 @@ def test_the_paper_is_planned_in_full(project: Path) -> None:
     # dev, the test, and the 3 corpora that say what is chosen of the training text
     assert jobs["prepare"] == 5 and jobs["prepare_training"] == jobs["select_data"] == jobs["known"] == 1
     assert jobs["translate"] == jobs["score"] == 2 * 5  # all sentences, and those without unknown words
-    assert jobs["force"] == 5
     assert jobs["table"] == 2 and jobs["samples"] == 1
     assert jobs["bleu_by_length"] == jobs["alignment_matrices"] == 1
 

@@ -242,7 +242,7 @@ def test_a_killed_run_goes_on(finished: Path) -> None:
 SYSTEM, TEST = "de-en-global-location", "miniature-test2"
 STATIONS = (  # a log of each, in the order of the data's way; it is there once the job has begun
     "generate", "prepare/train", "vocabulary", "binarise/train.en", "dictionary", f"train/{SYSTEM}",
-    f"translate/{SYSTEM}/{TEST}", f"force/{SYSTEM}/{TEST}", f"replace/{SYSTEM}/{TEST}", f"score/{SYSTEM}/{TEST}",
+    f"translate/{SYSTEM}/{TEST}", f"replace/{SYSTEM}/{TEST}", f"score/{SYSTEM}/{TEST}",
     "table/table3",
 )  # fmt: skip
 

@@ -2,12 +2,17 @@
 
 
 rule translate:
+    """In one job with the reading of the reference: to load torch and a model takes longer than a small test."""
     input:
         models=models_of,
         source=source_text,
+        target=target_text,
     output:
         translations=f"{OUT}/translations/{{system}}/{{text}}.jsonl",
         attention=f"{OUT}/translations/{{system}}/{{text}}.attention.npz",
+        forced=f"{OUT}/forced/{{system}}/{{text}}.json",
+    wildcard_constraints:
+        text=any_of([*TESTS, *map(re.escape, NO_UNKNOWN)]),
     log:
         f"{OUT}/logs/translate/{{system}}/{{text}}.log",
     benchmark:
@@ -24,13 +29,13 @@ rule translate:
         decoding=decoding_json,
         device=on_device,
     shell:
-        "{params.device:q} python -m nmt translate {params.models:q} --source {input.source:q}"
-        " --decoding {params.decoding:q} --no-replace-unknown"
-        " --output {output.translations:q} --attention {output.attention:q} > {log:q} 2>&1"
+        "{params.device:q} python -m nmt evaluate {params.models:q} --source {input.source:q}"
+        " --target {input.target:q} --decoding {params.decoding:q} --translations {output.translations:q}"
+        " --attention {output.attention:q} --forced {output.forced:q} > {log:q} 2>&1"
 
 
 rule force:
-    """The reference is decoded by force: perplexity, and the alignment that attention makes."""
+    """The gold alignment's sentences are decoded by force: the alignment that attention makes."""
     input:
         models=models_of,
         source=source_text,
@@ -42,6 +47,8 @@ rule force:
         f"{OUT}/logs/force/{{system}}/{{text}}.log",
     benchmark:
         f"{OUT}/benchmarks/force/{{system}}/{{text}}.tsv"
+    wildcard_constraints:
+        text=any_of(GOLD),
     conda:
         "../envs/nmt.yaml"
     threads: threads_of("translate")

@@ -9,6 +9,9 @@ if "name" not in config:  # none was given by --configfile, which snakemake woul
     configfile: f"{workflow.basedir}/config/miniature.yaml"
 
 
+report: "workflow/report/workflow.rst"
+
+
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/train.smk"
@@ -58,4 +61,4 @@ rule figures:
 
 
 onsuccess:
-    print(f"The report: {OUT}/report.html")
+    print(ending(Path(OUT)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -250,3 +251,11 @@ def plain_table(path: Path, width: int = 100) -> str:
         for label, *cells in lines
     ]
     return "\n".join([table["title"], "", *body[:2], "-" * len(body[0]), *body[2:]])
+
+
+def ending(results: Path) -> str:
+    """What is said when snakemake is done: the first table, if there is one, and where the report lies."""
+    tables, page = sorted((results / "tables").glob("*table1.json")), results / "report.html"
+    width = shutil.get_terminal_size((100, 24)).columns
+    shown = [plain_table(path, width) for path in tables if read_json(path).get("kind") == "table"]
+    return "\n\n".join([*shown, f"The report: {page}" if page.exists() else f"The results: {results}"])

@@ -102,7 +102,7 @@ function explorer(texts) {
     fill();
     const button = rows.target.children[Number(target || 1) - 1];
     if (button) button.focus({ preventScroll: true });
-    document.getElementById("explorer").scrollIntoView();
+    document.getElementById("explorer").scrollIntoView({ behavior: "instant" });
   }
 
   function toAddress() {

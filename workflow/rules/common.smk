@@ -14,6 +14,7 @@ from snakemake.exceptions import WorkflowError
 
 from workflow import experiment
 from workflow.catalogue import corpus_downloads, corpus_entry, load_catalogue
+from workflow.reporting import ending
 
 ROOT = Path(workflow.basedir)
 DATASETS = os.path.relpath(ROOT / "config" / "datasets.yaml")
@@ -655,7 +656,10 @@ def explorer_flags(wildcards, input):
         for path in input.get(flag, [])
         for part in (f"--{flag}", f"{Path(path).parent.name}={path}")
     ]
-    return [*lists, *(part for flag in ("target", "gold") if flag in input.keys() for part in (f"--{flag}", input[flag]))]
+    return [
+        *lists,
+        *(part for flag in ("target", "gold") if flag in input.keys() for part in (f"--{flag}", input[flag])),
+    ]
 
 
 def report_inputs(wildcards):
@@ -682,6 +686,15 @@ def report_inputs(wildcards):
         "coverage": f"{results()}/coverage/coverage.json",
         "config": f"{results()}/config.yaml",
     }
+
+
+def in_report(kind, **labels):
+    """How snakemake's own report (--report) names a table or figure; its caption is filled in from the job's params."""
+
+    def named(wildcards):
+        return {kind: EXPERIMENT[f"{kind}s"][wildcards[kind]]["title"]} | labels
+
+    return {"caption": f"../report/{kind}.rst", "category": f"{kind.title()}s", "labels": named}
 
 
 def report_templates():

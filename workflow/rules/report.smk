@@ -9,8 +9,8 @@ rule table:
         reported=os.path.relpath(ROOT / "config" / "reported.csv"),
         script=script("table.py"),
     output:
-        csv=f"{OUT}/tables/{{table}}.csv",
-        md=f"{OUT}/tables/{{table}}.md",
+        csv=report(f"{OUT}/tables/{{table}}.csv", **in_report("table", form="CSV")),
+        md=report(f"{OUT}/tables/{{table}}.md", **in_report("table", form="Markdown")),
         tex=f"{OUT}/tables/{{table}}.tex",
         json=f"{OUT}/tables/{{table}}.json",
     log:
@@ -27,6 +27,7 @@ rule table:
         runtime=minutes_of("data"),
     params:
         spec=lambda wildcards: spec(wildcards.table),
+        caption=lambda wildcards: EXPERIMENT["tables"][wildcards.table]["caption"],  # in snakemake's report
         comparisons=lambda wildcards, input: (["--comparisons", *input.comparisons] if input.comparisons else []),
         like_paper=["--like-paper"] if EXPERIMENT["like_paper"] else [],
         note=note,
@@ -43,8 +44,8 @@ rule samples:
         unpack(sample_inputs),
         script=script("samples.py"),
     output:
-        csv=f"{OUT}/tables/{{table}}.csv",
-        md=f"{OUT}/tables/{{table}}.md",
+        csv=report(f"{OUT}/tables/{{table}}.csv", **in_report("table", form="CSV")),
+        md=report(f"{OUT}/tables/{{table}}.md", **in_report("table", form="Markdown")),
         tex=f"{OUT}/tables/{{table}}.tex",
         json=f"{OUT}/tables/{{table}}.json",
     log:
@@ -61,6 +62,7 @@ rule samples:
         runtime=minutes_of("data"),
     params:
         flags=sample_flags,
+        caption=lambda wildcards: EXPERIMENT["tables"][wildcards.table]["caption"],  # in snakemake's report
         stem=subpath(output.csv, strip_suffix=".csv"),
     shell:
         "python {input.script:q} {params.flags:q} --output {params.stem:q} > {log:q} 2>&1"
@@ -71,7 +73,7 @@ rule learning_curves:
         series=figure_files("models/{system}/curve.jsonl"),
         script=script("learning_curves.py"),
     output:
-        svg=f"{OUT}/figures/{{figure}}.svg",
+        svg=report(f"{OUT}/figures/{{figure}}.svg", **in_report("figure")),
         png=f"{OUT}/figures/{{figure}}.png",
         json=f"{OUT}/figures/{{figure}}.json",
     log:
@@ -111,7 +113,7 @@ rule alignment_matrices:
         unpack(alignment_inputs),
         script=script("alignment_matrices.py"),
     output:
-        svg=f"{OUT}/figures/{{figure}}.svg",
+        svg=report(f"{OUT}/figures/{{figure}}.svg", **in_report("figure")),
         png=f"{OUT}/figures/{{figure}}.png",
         json=f"{OUT}/figures/{{figure}}.json",
     log:
@@ -220,7 +222,7 @@ rule report:
         templates=report_templates(),
         script=script("report.py"),
     output:
-        f"{OUT}/report.html",
+        report(f"{OUT}/report.html", caption="../report/report.rst", category="The experiment"),
     log:
         f"{OUT}/logs/report.log",
     benchmark:
@@ -262,8 +264,8 @@ rule publish:
         mem_mb=memory_of("data"),
         runtime=minutes_of("data"),
     params:
-        results=OUT,
-        output=REFERENCE,
+        results=lambda wildcards: OUT,
+        output=subpath(output[0], parent=True),
     shell:
         "python {input.script:q} --results {params.results:q} --output {params.output:q} > {log:q} 2>&1"
 
@@ -294,6 +296,6 @@ rule bundle:
         mem_mb=memory_of("data"),
         runtime=minutes_of("data"),
     params:
-        results=OUT,
+        results=subpath(output[0], parent=True),
     shell:
         "python {input.script:q} --results {params.results:q} --output {output:q} > {log:q} 2>&1"

@@ -120,7 +120,7 @@ def orders(table: dict) -> list[str]:
         pairs = [(a, b) for a, b in combinations(numbers(table, column), 2) if a["paper"] != b["paper"]]
         same = sum((a["ours"] - b["ours"]) * (a["paper"] - b["paper"]) > 0 for a, b in pairs)
         if pairs:
-            sentences.append(f"{heading}: {same} of {len(pairs)} pairs of rows stand in the paper's order")
+            sentences.append(f"{heading}: {same} of {len(pairs)} pairs of rows in the paper's order")
     return sentences
 
 
@@ -168,7 +168,8 @@ def abstract(
         sentences.append(f"{note}.")
     asked, ensembles = len(config["systems"]), len(config["ensembles"])
     kinds = plural(asked, "system") + (f" and {plural(ensembles, 'ensemble')}" if ensembles else "")
-    sentences.append(f"The experiment has {kinds}; the weights of {len(models)} of the {asked} were trained.")
+    trained = "all" if len(models) == asked else f"{len(models)} of the {asked}" if models else "none"
+    sentences.append(f"The experiment has {kinds}; of the systems, {trained} were trained.")
     if train:
         words = " and ".join(f"{count:,} {language}" for language, count in train["words"].items())
         sentences.append(f"The training text has {plural(train['lines_out'], 'sentence pair')} ({words} words).")

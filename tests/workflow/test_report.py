@@ -149,7 +149,7 @@ def test_full_report(parts):
         "These are the published scores.", "3 (75%)", "1,200", "358,656", "2.000", "310",  # abstract, unknown, training
         "4,000", "3,990", "1 empty; 9 too long", "5.00%", "feed" * 16, "miniature-train",  # data
         "abc123", "0123456789ab + changes", "f00d", "nrefs:1|tok:none", "2 jobs, 2.0 h",  # provenance
-        "1 of the 18 were trained", "50,000 en and 51,000 de words", "not values against values",
+        "of the systems, 1 of the 18 were trained", "50,000 en and 51,000 de words", "not values against values",
     ):  # fmt: skip
         assert expected in text, expected
 
@@ -253,6 +253,14 @@ def test_plain_table_fits_a_terminal(parts):
     assert lines[0] == "Table 1 & more" and len(lines) == 6  # the row that was not measured is left out
     assert lines[-1].split() == ["<base>", "7.0", "12.0"]
     assert max(map(len, lines)) <= 40
+
+
+def test_a_run_ends_with_its_first_table_and_the_report(parts):
+    (parts / "tables").mkdir(exist_ok=True)
+    (parts / "tables" / "table1.json").write_text((parts / "table1.json").read_text())
+    (parts / "report.html").touch()
+    said = reporting.ending(parts)
+    assert said.startswith("Table 1 & more") and said.endswith(f"The report: {parts / 'report.html'}")
 
 
 # --- explorer --------------------------------------------------------------------------------------------------------

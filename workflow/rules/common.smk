@@ -692,7 +692,9 @@ def in_report(kind, **labels):
     """How snakemake's own report (--report) names a table or figure; its caption is filled in from the job's params."""
 
     def named(wildcards):
-        return {kind: EXPERIMENT[f"{kind}s"][wildcards[kind]]["title"]} | labels
+        name = wildcards[kind]
+        shown = EXPERIMENT["figures"][name] if kind == "figure" else experiment.table_spec(name, EXPERIMENT)
+        return {kind: shown["title"]} | labels
 
     return {"caption": f"../report/{kind}.rst", "category": f"{kind.title()}s", "labels": named}
 

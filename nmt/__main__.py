@@ -6,7 +6,11 @@ import errno
 import sys
 
 import typer
-from typer.exceptions import TyperException
+
+try:
+    from typer.exceptions import TyperException
+except ModuleNotFoundError:  # a typer that still raises click's errors
+    from click import ClickException as TyperException
 
 from nmt.commands import align, info, pipeline, show, translate
 from nmt.commands.options import examples

@@ -7,15 +7,11 @@ import sys
 
 import typer
 
-try:
-    from typer.exceptions import TyperException
-except ModuleNotFoundError:  # a typer that still raises click's errors
-    from click import ClickException as TyperException
-
 from nmt.commands import align, info, pipeline, show, translate
 from nmt.commands.options import examples
 from nmt.interruption import Interrupted
 
+CommandLineError = typer.BadParameter.mro()[2]  # the base of such errors: typer's own, or click's in an older typer
 USER_ERROR = 1  # what the user can mend; 2 is a wrong command line, 75 an interrupted training, 130 Ctrl-C
 
 EPILOG = (
@@ -56,7 +52,7 @@ def run(arguments: list[str] | None = None) -> int:
     except Interrupted as stop:
         print(stop, file=sys.stderr)
         return stop.code
-    except TyperException as error:
+    except CommandLineError as error:
         print(usage_error(error), file=sys.stderr)
         return error.exit_code
     except OSError as error:
@@ -72,7 +68,7 @@ def run(arguments: list[str] | None = None) -> int:
     return USER_ERROR
 
 
-def usage_error(error: TyperException) -> str:
+def usage_error(error: CommandLineError) -> str:
     """What is wrong with the command line, and where the right one is described; without arguments, the help."""
     if type(error).__name__ == "NoArgsIsHelpError":  # of a module of typer's own
         return error.message

@@ -170,7 +170,7 @@ def abstract(
     kinds = plural(asked, "system") + (f" and {plural(ensembles, 'ensemble')}" if ensembles else "")
     trained = "all" if len(models) == asked else f"{len(models)} of the {asked}" if models else "none"
     sentences.append(f"The experiment has {kinds}; of the systems, {trained} were trained.")
-    if train:
+    if train and "words" in train:
         words = " and ".join(f"{count:,} {language}" for language, count in train["words"].items())
         sentences.append(f"The training text has {plural(train['lines_out'], 'sentence pair')} ({words} words).")
     if models:

@@ -103,8 +103,9 @@ def text_rows(texts: dict[str, dict]) -> list[list]:
         removed = [
             f"{count:,} {reason.replace('_', ' ')}" for reason, count in text.get("removed", {}).items() if count
         ]
-        words = ", ".join(f"{count:,} {language}" for language, count in text["words"].items())
-        rows.append([name, f"{text['lines_in']:,}", f"{text['lines_out']:,}", words, "; ".join(removed) or "nothing"])
+        words = ", ".join(f"{count:,} {language}" for language, count in text.get("words", {}).items())
+        lines = [f"{text[key]:,}" if key in text else NOTHING for key in ("lines_in", "lines_out")]
+        rows.append([name, *lines, words or NOTHING, "; ".join(removed) or "nothing"])
     return rows
 
 

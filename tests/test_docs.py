@@ -119,7 +119,7 @@ def test_every_command_and_switch_is_described():
     help_text = invoke("--help")
     commands = re.findall(r"^  (\w+)  ", help_text.split("Commands:")[1], re.MULTILINE)
     described = (ROOT / "docs/command-line.md").read_text()
-    assert len(commands) == 8
+    assert len(commands) == 9
     for command in commands:
         assert f"`{command}`" in described, command
         assert "Examples:" in invoke(command, "--help")

@@ -16,16 +16,17 @@ import typer
 import yaml
 
 from nmt.attention_file import read_attention, write_attention
-from nmt.files import atomic_path, read_json, read_lines, write_json, write_lines
+from nmt.files import atomic_path, read_json, read_lines, write_json, write_lines, write_text
 from workflow import experiment
 from workflow.cli import run
 
 LIMIT = 1_500_000  # bytes
+LOCAL = ("mirror", "data_root")  # keys of the configuration that say where files lie on one machine
 
 
 def whole_files(results: Path) -> list[Path]:
     """Scores, learning curves, and what says where they come from."""
-    patterns = ("config.yaml", "coverage/coverage.json", "text/*.json", "scores/**/*.json")
+    patterns = ("coverage/coverage.json", "text/*.json", "scores/**/*.json")
     patterns += ("models/*/curve.jsonl", "models/*/provenance.json")
     return sorted(path for pattern in patterns for path in results.glob(pattern))
 
@@ -93,6 +94,8 @@ def main(
         thinned.setdefault(path, set()).update(lines)
     whole = whole_files(results)
     remove_set(output)
+    elsewhere = {key: value for key, value in config.items() if key not in LOCAL}
+    write_text(output / "config.yaml", yaml.safe_dump(elsewhere, sort_keys=False, allow_unicode=True))
     for path in whole:
         with atomic_path(output / path.relative_to(results)) as temporary:
             shutil.copyfile(path, temporary)

@@ -64,10 +64,16 @@ def test_curves_that_cannot_be_drawn_are_named(tmp_path):
         learning_curves.main([f"x={empty}"], tmp_path / "figure5")
 
 
+def test_bins_of_few_sentences_are_left_out():
+    bins = [{"from": 1, "n": 10}, {"from": 11, "n": 9}]
+    assert bleu_by_length.worth_drawing(bins) == bins[:1]
+    assert bleu_by_length.worth_drawing(bins[1:]) == bins[1:]
+
+
 def test_bleu_by_length_figure(tmp_path):
     bins = [
         {"from": 1, "to": 10, "n": 90, "bleu": 30.0, "interval": [27, 33]},
-        {"from": 71, "to": None, "n": 2, "bleu": 9.0, "interval": [10, 12]},  # its interval does not hold the score
+        {"from": 71, "to": None, "n": 12, "bleu": 9.0, "interval": [10, 12]},  # its interval does not hold the score
     ]
     write_json(tmp_path / "a.json", {"raw": {"by_length": bins}, "replaced": None})
     bleu_by_length.main(tmp_path / "figure6", raw=[f"base={tmp_path / 'a.json'}"])

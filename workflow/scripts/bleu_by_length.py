@@ -12,6 +12,9 @@ from workflow.cli import labelled_path, run
 from workflow.plotting import line_style, pyplot, save
 
 
+FEWEST = 10  # sentences of a bin worth drawing: of fewer, neither the score nor its interval says anything
+
+
 def bin_name(row: dict) -> str:
     """ "11–20", or "71+" for the last bin."""
     return f"{row['from']}+" if row["to"] is None else f"{row['from']}–{row['to']}"
@@ -23,6 +26,11 @@ def read_series(path: Path, kind: str) -> list[dict]:
     if not score.get(kind):
         raise ValueError(f"{path}: found no scores of the {kind} output; score it again with that output")
     return score[kind]["by_length"]
+
+
+def worth_drawing(rows: list[dict]) -> list[dict]:
+    """The bins of at least `FEWEST` sentences; all, if none has so many."""
+    return [row for row in rows if row["n"] >= FEWEST] or rows
 
 
 def main(
@@ -37,7 +45,7 @@ def main(
     chosen += [("replaced", *labelled_path(text)) for text in replaced or []]
     if not chosen:
         raise ValueError("found no score files, expected at least one --raw or --replaced LABEL=PATH")
-    series = {label: read_series(path, kind) for kind, label, path in chosen}
+    series = {label: worth_drawing(read_series(path, kind)) for kind, label, path in chosen}
     sizes = {row["from"]: (bin_name(row), row["n"]) for rows in series.values() for row in rows}
     place = {first: index for index, first in enumerate(sorted(sizes))}
     figure, axes = pyplot.subplots(figsize=(6.3, 3.9))

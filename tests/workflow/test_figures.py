@@ -78,7 +78,7 @@ def test_bleu_by_length_figure(tmp_path):
     write_json(tmp_path / "a.json", {"raw": {"by_length": bins}, "replaced": None})
     bleu_by_length.main(tmp_path / "figure6", raw=[f"base={tmp_path / 'a.json'}"])
     found = texts(tmp_path / "figure6.svg")
-    assert {"base", "1–10", "71+", "n = 90", "n = 2"} <= set(found)
+    assert {"base", "1–10", "71+", "n = 90", "n = 12"} <= set(found)
     with pytest.raises(ValueError, match="no scores of the replaced output"):
         bleu_by_length.main(tmp_path / "figure6", replaced=[f"base={tmp_path / 'a.json'}"])
 

@@ -11,7 +11,6 @@ from nmt.files import read_json
 from workflow.cli import labelled_path, run
 from workflow.plotting import line_style, pyplot, save
 
-
 FEWEST = 10  # sentences of a bin worth drawing: of fewer, neither the score nor its interval says anything
 
 

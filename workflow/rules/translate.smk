@@ -11,12 +11,12 @@ rule translate:
         translations=f"{OUT}/translations/{{system}}/{{text}}.jsonl",
         attention=f"{OUT}/translations/{{system}}/{{text}}.attention.npz",
         forced=f"{OUT}/forced/{{system}}/{{text}}.json",
-    wildcard_constraints:
-        text=any_of([*TESTS, *map(re.escape, NO_UNKNOWN)]),
     log:
         f"{OUT}/logs/translate/{{system}}/{{text}}.log",
     benchmark:
         f"{OUT}/benchmarks/translate/{{system}}/{{text}}.tsv"
+    wildcard_constraints:
+        text=any_of([*TESTS, *map(re.escape, NO_UNKNOWN)]),
     conda:
         "../envs/nmt.yaml"
     threads: threads_of("translate")

@@ -10,6 +10,7 @@ from nmt.attention import AttentionConfig
 from nmt.interface import Batch
 from nmt.luong import LuongConfig, LuongModel, reading_order
 from tests.nmt import reference
+from tests.nmt.gradients import check_gradients
 
 SCOPES = ["global", "local-m", "local-p"]
 SCORES = ["dot", "general", "concat", "concat_identity", "location"]
@@ -79,21 +80,7 @@ def test_gradients_against_finite_differences(attention, reverse, feeding):
     model = build(attention, reverse=reverse, input_feeding=feeding)
     batch = make_batch(PAIRS[:2])
 
-    def loss():
-        return -model(batch).log_likelihood.sum()
-
-    loss().backward()
-    generator, step = torch.Generator().manual_seed(0), 1e-6
-    for name, parameter in model.named_parameters():
-        direction = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
-        with torch.no_grad():
-            parameter += step * direction
-            above = loss()
-            parameter -= 2 * step * direction
-            below = loss()
-            parameter += step * direction
-        slope = ((above - below) / (2 * step)).item()
-        assert (parameter.grad * direction).sum().item() == pytest.approx(slope, rel=1e-5, abs=1e-7), name
+    check_gradients(model, lambda: -model(batch).log_likelihood.sum())
 
 
 @pytest.mark.parametrize("feeding", [False, True], ids=["", "feed"])

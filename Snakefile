@@ -60,5 +60,14 @@ rule figures:
         figures,
 
 
+onstart:
+    live.start()
+
+
 onsuccess:
+    live.stop()
     print(ending(Path(OUT)))
+
+
+onerror:
+    live.stop()

@@ -52,13 +52,16 @@ def train(
     device: torch.device | str = "cpu",
     progress: bool = True,
     identity: str = "",
+    label: str = "",
+    scalars: Path | None = None,
 ) -> TrainingResult:
     """Train `model`, already initialised, in place, and leave it with the weights that `config.keep` names.
 
     state_dir: this run's own folder (see `checkpoint.fingerprint`); a state found there is continued, on the CPU to
     the very bits of a run that was never interrupted. curve: a second corpus for the learning curve. All randomness
-    follows from `seed`. Raises TrainingDiverged; Interrupted (exit code 75, state saved) after SIGTERM, SIGUSR1 or
-    SIGINT; OSError if the state cannot be saved; ValueError for a corpus without a usable pair or a busy state_dir.
+    follows from `seed`. label, scalars: see `Progress`. Raises TrainingDiverged; Interrupted (exit code 75, state
+    saved) after SIGTERM, SIGUSR1 or SIGINT; OSError if the state cannot be saved; ValueError for a corpus without a
+    usable pair or a busy state_dir.
     """
     device = torch.device(device)
     model.to(device).train()
@@ -72,7 +75,7 @@ def train(
     with StateFolder(state_dir, identity) as folder, StopSignals() as stop:
         state.load(folder)
         updates = min(len(plan) * config.epochs, config.updates or len(plan) * config.epochs)
-        with Progress(updates, state.journal.update, progress) as report:
+        with Progress(updates, state.journal.update, progress, label, scalars) as report:
             _Run(model, corpus, dev, curve, config, seed, state, folder, stop, report).loop()
     model.load_state_dict(state.best)
     done = state.journal

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from nmt.files import iterate_lines, open_atomic
+from nmt.progress import SECONDS_IN_LOG, SECONDS_ON_TERMINAL, Pace, Status, clock
 from nmt.vocab import split_words
 
 BLOCK = 4096  # lines that are worked on together
 PIECE = 1 << 20  # bytes read at once
 PATIENCE = 0.05  # seconds that a pipe may stay silent before the lines it brought are worked on
 LONGEST_BYTES = 1 << 24  # of a line
-SECONDS_IN_LOG = 30.0
 CLOSED_PIPE = 141  # what a shell reports of a program that a closed pipe ended
 STANDARD_INPUT = "standard input"
 
@@ -155,13 +155,18 @@ class Output:
 
 
 class Sentences:
-    """Counts sentences done: a moving line on a terminal, a plain line every half minute in a log."""
+    """Counts sentences done: a moving line on a terminal, a plain line every half minute in a log.
 
-    def __init__(self, shown: bool, total: int | None = None) -> None:
+    label: what a status calls the work (nmt/progress.py); without one there is none.
+    """
+
+    def __init__(self, shown: bool, total: int | None = None, label: str = "") -> None:
         self.done, self.total = 0, total
-        self.started = self.last = time.monotonic()
+        self.started = time.monotonic()
+        self.log, self.live = Pace(SECONDS_IN_LOG), Pace(SECONDS_ON_TERMINAL)
         self.bar = None
         self.shown = shown
+        self.status = Status(label)
         if shown and sys.stderr.isatty():
             from tqdm import tqdm
 
@@ -171,19 +176,27 @@ class Sentences:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.status.close()
         if self.bar is not None:
             self.bar.close()
 
     def __call__(self, count: int) -> None:
         """After `count` more sentences."""
         self.done += count
+        if self.live.rate(count) is not None and self.status:
+            self.status(self.line())
         if self.bar is not None:
             self.bar.update(count)
-        elif self.shown and time.monotonic() - self.last > SECONDS_IN_LOG:
-            self.last = time.monotonic()
-            of = "" if self.total is None else f" of {self.total:,}"
-            rate = self.done / (self.last - self.started)
-            print(f"{self.done:,}{of} sentences, {rate:.1f}/s", file=sys.stderr, flush=True)
+        elif self.log.rate(count) is not None and self.shown:
+            print(self.line(), file=sys.stderr, flush=True)
+
+    def line(self) -> str:
+        """How many are done, at what rate since the beginning, and the time that the others will take."""
+        rate = self.done / (time.monotonic() - self.started)
+        if self.total is None:
+            return f"{self.done:,} sentences, {rate:.1f}/s"
+        left = clock((self.total - self.done) / rate)
+        return f"{self.done / self.total:4.0%}  {self.done:,} of {self.total:,} sentences, {rate:.1f}/s, {left} left"
 
 
 def require_file(path: Path) -> None:

@@ -46,6 +46,7 @@ def train(
     output: Annotated[Path, typer.Option(help="Model folder to write.")],
     curve: Annotated[Pair | None, typer.Option(help="A second text for the learning curve.")] = None,
     device: Device = "auto",
+    tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard's scalars.")] = None,
 ) -> None:
     """Train a system and write its model folder. Exit code 75: interrupted, the same command continues."""
     from nmt.api import choose_device
@@ -83,6 +84,8 @@ def train(
         curve=None if curve is None else ParallelCorpus(*map(BinaryText, curve)),
         device=place,
         identity=identity,
+        label=settings["name"],
+        scalars=tensorboard,
     )
     save_model(output, model, settings, *vocabularies)
     write_lines(output / "curve.jsonl", [json.dumps(record) for record in result.curve])
@@ -114,7 +117,7 @@ def force(
     from nmt.attention_file import write_attention
 
     lines = parallel_lines(source, target)
-    with Sentences(not quiet, len(lines[0])) as count:
+    with Sentences(not quiet, len(lines[0]), label_of(output)) as count:
         read = load(model, device=device, average=average).read(*lines, count)
     if attention is not None:
         write_attention(attention, [hypothesis and hypothesis.attention for hypothesis in read])
@@ -141,12 +144,17 @@ def evaluate(
     lines = parallel_lines(source, target)
     translator = load(model, device=device, average=average)
     settings = search_settings(translator, decoding, None, None)
-    with Sentences(not quiet, 2 * len(lines[0])) as count:
+    with Sentences(not quiet, 2 * len(lines[0]), label_of(translations)) as count:
         found = translator.translate_best(lines[0], 1, replace_unknown=False, decoding=settings, progress=count)
         read = translator.read(*lines, count)
     write_lines(translations, [json.dumps(record(best), ensure_ascii=False) for best in found])
     write_attention(attention, [best[0].attention for best in found])
     write_json(forced, forced_record(read, lines[0]))
+
+
+def label_of(output: Path) -> str:
+    """What the status calls the work on a file of an experiment: SYSTEM, TEXT."""
+    return ", ".join(output.with_suffix("").parts[-2:])
 
 
 def parallel_lines(source: Path, target: Path) -> tuple[list[str], list[str]]:

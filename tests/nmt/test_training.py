@@ -413,6 +413,6 @@ def test_a_log_gets_plain_lines_and_the_cost_is_asked_for_only_when_shown(monkey
             now += 4.0
             report.trained(update, 20, lambda update=update: asked.append(update) or 2.5)
     lines = log.getvalue().splitlines()
-    assert lines[0] == "update 18 of 100, 5 words/s, cost 2.500, 5 min left"  # 8 updates in 32 s; 82 left: 328 s
+    assert lines[0] == "update 18 of 100, 5 words/s, cost 2.500, 5:28 left"  # 8 updates in 32 s; 82 left: 328 s
     assert asked == list(range(18, 80, 8))
     assert len(lines) == len(asked)

@@ -14,6 +14,7 @@ from snakemake.exceptions import WorkflowError
 
 from workflow import experiment
 from workflow.catalogue import corpus_downloads, corpus_entry, load_catalogue
+from workflow.live import Live
 from workflow.reporting import ending
 
 ROOT = Path(workflow.basedir)
@@ -52,6 +53,9 @@ GOLD = [experiment.corpus_name(corpus) for corpus in experiment.gold_corpora(EXP
 DOMAIN = experiment.in_domain_names(EXPERIMENT)
 TEXTS = [experiment.TRAIN, experiment.POOL, experiment.DEV, *DOMAIN, *TESTS, *GOLD]  # all that is prepared
 NO_UNKNOWN = [f"{test}{experiment.NO_UNKNOWN}" for test in experiment.no_unknown_tests(EXPERIMENT)]
+
+
+live = Live()  # what the jobs are doing, while they run
 
 
 REFERENCE = f"results/reference/{EXPERIMENT['name']}"  # scores that were published, see workflow/scripts/publish.py

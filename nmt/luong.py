@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from types import ModuleType
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmt import fused
+from nmt import fused, fused_gpu
 from nmt.attention import Attended, Attention, AttentionConfig, Readings
 from nmt.config import from_mapping
 from nmt.interface import Batch, Forced, Step, TranslationModel, positions_before
-from nmt.recurrence import StackedLSTM
+from nmt.recurrence import RunLayer, StackedLSTM, unroll
 from nmt.vocab import EOS
 
 
@@ -33,7 +34,7 @@ class LuongConfig:
     initialisation: float = 0.1  # every parameter from U[-x, x]
     reading: Literal["paper", "as_coded", "corrected"] = "paper"
     readings: dict = field(default_factory=dict)  # single switches that differ from `reading`
-    fast: bool = True  # torch's own recurrence where it applies; False: the plain loop
+    fast: bool = True  # the fast path where one serves (`fused`, `fused_gpu`); False: the plain loops
 
     def switches(self) -> Readings:
         """The named reading with the single switches set."""
@@ -98,6 +99,20 @@ class LuongModel(TranslationModel):
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
+    def fast_path(self) -> ModuleType | None:
+        """The fast path that serves this device and precision; None: the plain one."""
+        device = self.output.weight.device
+        if not self.config.fast:
+            return None
+        if fused_gpu.available(device):
+            return fused_gpu
+        return None if torch.is_autocast_enabled(device.type) else fused
+
+    def _run_layer(self) -> RunLayer:
+        """What runs a layer of LSTM over a sequence."""
+        fast = self.fast_path()
+        return unroll if fast is None else fast.run_layer
+
     # ------------------------------------------------------------ encoder
 
     def encode(self, source: Tensor, source_length: Tensor) -> LuongMemory:
@@ -108,7 +123,7 @@ class LuongModel(TranslationModel):
         words = source.gather(1, order.clamp(min=0))
         embedded = self.source_embedding(words) * real.unsqueeze(2)  # (batch, source, embedding)
         zeros = embedded.new_zeros(self.config.layers, len(source), self.config.hidden)
-        states, hidden, cell = self.encoder(embedded.transpose(0, 1), zeros, zeros, self.config.fast)
+        states, hidden, cell = self.encoder(embedded.transpose(0, 1), zeros, zeros, self._run_layer())
         annotations = self._original_order(states.transpose(0, 1), length)
         if self.attention is None:
             attended = Attended(annotations, annotations, length)
@@ -166,15 +181,15 @@ class LuongModel(TranslationModel):
         """See `TranslationModel.forward`."""
         memory = self.encode(batch.source, batch.source_length)
         embedded, mask = self.target_embedding(batch.target_input), batch.target_mask()  # (batch, target ...)
-        fast = self.config.fast and fused.supports(self)
+        fast = self.fast_path() if fused.supports(self) else None
         if not self.config.input_feeding:
             attentional, weights = self._read_at_once(memory, embedded)
-        elif fast:
-            attentional, weights = fused.read_fed(self, memory, embedded)
+        elif fast is not None:
+            attentional, weights = fast.read_fed(self, memory, embedded)
         else:
             attentional, weights = self._read_fed(memory, embedded)
-        if fast:
-            words = fused.WordLikelihood.apply(attentional, self.output.weight, batch.target_output, mask)
+        if fast is not None:
+            words = fast.WordLikelihood.apply(attentional, self.output.weight, batch.target_output, mask)
             return Forced(words, weights)
         logits = self.output(attentional[mask])  # (words, vocabulary): the softmax never sees padding
         word_likelihood = -F.cross_entropy(logits, batch.target_output[mask], reduction="none")
@@ -182,7 +197,7 @@ class LuongModel(TranslationModel):
 
     def _read_at_once(self, memory: LuongMemory, embedded: Tensor) -> tuple[Tensor, Tensor | None]:
         """Without input feeding the recurrence does not wait for attention: all steps together."""
-        states, _, _ = self.decoder(embedded.transpose(0, 1), memory.hidden, memory.cell, self.config.fast)
+        states, _, _ = self.decoder(embedded.transpose(0, 1), memory.hidden, memory.cell, self._run_layer())
         time = torch.arange(1, embedded.shape[1] + 1, device=embedded.device)
         return self._attend(states.transpose(0, 1), memory, time)
 

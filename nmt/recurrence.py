@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+RunLayer = Callable[[nn.LSTM, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 class StackedLSTM(nn.Module):
     """Layers of LSTM; dropout falls on the input of every layer, never on the recurrence or the top.
 
     From zero states a zero input leaves the states zero, so padding before a sentence changes nothing.
-    The plain path reads like the equations; the fast one is torch's own layer. Both draw the same dropout.
+    The plain path, `unroll`, reads like the equations; a fast one may stand in for it. All draw the same dropout.
     """
 
     def __init__(self, input_size: int, hidden: int, layers: int, dropout: float) -> None:
@@ -20,20 +24,17 @@ class StackedLSTM(nn.Module):
         self.layers = nn.ModuleList(nn.LSTM(size, hidden, bias=False) for size in sizes)
         self.dropout = dropout
 
-    def forward(self, inputs: Tensor, hidden: Tensor, cell: Tensor, fast: bool) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, inputs: Tensor, hidden: Tensor, cell: Tensor, run: RunLayer) -> tuple[Tensor, Tensor, Tensor]:
         """Run over a whole sequence.
 
-        inputs: (time, batch, input); hidden, cell: (layers, batch, hidden), the states before the first step.
+        inputs: (time, batch, input); hidden, cell: (layers, batch, hidden), the states before the first step; run:
+        `unroll`, or what stands in for it.
         Returns the top layer's states (time, batch, hidden) and the last states of every layer.
         """
         last_hidden, last_cell = [], []
         for layer, h, c in zip(self.layers, hidden, cell, strict=True):
             inputs = F.dropout(inputs, self.dropout, self.training)
-            if fast:
-                inputs, (h, c) = layer(inputs, (h.unsqueeze(0).contiguous(), c.unsqueeze(0).contiguous()))
-                h, c = h.squeeze(0), c.squeeze(0)
-            else:
-                inputs, h, c = unroll(layer, inputs, h, c)
+            inputs, h, c = run(layer, inputs, h, c)
             last_hidden.append(h)
             last_cell.append(c)
         return inputs, torch.stack(last_hidden), torch.stack(last_cell)

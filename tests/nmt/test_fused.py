@@ -12,14 +12,14 @@ from tests.nmt.test_luong import ATTENTIONS, PAIRS, attention_id, build, make_ba
 LONG = [([3, 4, 5, 6, 7, 8, 9, 10, 3, 4, 5, 6, 7, 8], [3, 4, 5]), *PAIRS]  # longer than a location score knows
 
 
-def run(fast, attention, pairs=PAIRS, **changes):
+def run(fast, attention, pairs=PAIRS, device="cpu", **changes):
     """Likelihood, alignment and gradients of an unevenly weighted loss, by one path."""
-    model = build(attention, fast=fast, **{"input_feeding": True, **changes}).train()
+    model = build(attention, fast=fast, **{"input_feeding": True, **changes}).to(device).train()
     torch.manual_seed(7)
-    forced = model(make_batch(pairs))
+    forced = model(make_batch(pairs).to(device))
     generator = torch.Generator().manual_seed(1)
     weights = torch.rand(forced.log_likelihood.shape, generator=generator, dtype=torch.float64)
-    (forced.log_likelihood * weights.to(forced.log_likelihood.dtype)).sum().backward()
+    (forced.log_likelihood * weights.to(forced.log_likelihood)).sum().backward()
     gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
     return forced.log_likelihood.detach(), forced.attention, gradients
 
@@ -84,7 +84,7 @@ def test_the_plain_path_takes_what_the_fast_one_does_not_serve(readings):
 def test_autocast_takes_the_plain_path():
     model = build(("global", "dot"), input_feeding=True, dtype=torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
-        assert not fused.supports(model)
+        assert model.fast_path() is None
 
 
 def test_backward_twice_gives_twice_the_gradient():

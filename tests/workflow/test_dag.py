@@ -180,7 +180,11 @@ def test_a_second_run_has_nothing_to_do(finished: Path) -> None:
 @pytest.mark.end_to_end
 def test_what_must_not_train_again(finished: Path, edited: Callable) -> None:
     extra = "{name: extra, files: {en: results/tiny/raw/miniature-dev.en, de: results/tiny/raw/miniature-dev.de}}"
-    edited(TINY, "title: Every station once", "title: Another title  # and a comment\nmirror: [elsewhere]")
+    edited(
+        TINY,
+        "title: Every station once",
+        "title: Another title  # and a comment\nmirror: [elsewhere]\ntensorboard: true",
+    )
     edited(TINY, "data: {memory_mb: 500, minutes: 5}", "data: {threads: 2, memory_mb: 700, minutes: 6}")
     edited(TINY, "train: {memory_mb: 1000, minutes: 5}", "train: {threads: 2, memory_mb: 2000, minutes: 7, gpu: 1}")
     edited(TINY, "decoding: {beam: 2}", "decoding: {beam: 3}")

@@ -23,6 +23,8 @@ rule fetch:
         pin=lambda wildcards: str(PINS[wildcards.file]),
         # by its argument `output` no reason to fetch again: another mirror holds the same bytes
         mirror=lambda wildcards, output: [part for folder in EXPERIMENT["mirror"] for part in ("--mirror", folder)],
+    message:
+        "Download {wildcards.file}"
     shell:
         "python {input.script:q} --file {wildcards.file:q} --datasets {input.datasets:q} {params.mirror:q}"
         " --output {output:q} 2> >(tee {log:q} >&2)"
@@ -51,6 +53,8 @@ rule extract:
         source=extract_flags,
         languages=[part for language in LANGUAGES for part in ("--language", language)],
         folder=subpath(output[0], parent=True),
+    message:
+        "Extract {wildcards.corpus}"
     shell:
         "python {input.script:q} --name {wildcards.corpus:q} --folder {params.folder:q} {params.languages:q}"
         " --datasets {input.datasets:q} {params.source:q} > {log:q} 2>&1"
@@ -62,6 +66,8 @@ use rule extract as extract_gold with:
         f"{OUT}/raw/{{corpus}}.{PAIR}.talp",
     wildcard_constraints:
         corpus=any_of(name for name in GOLD if name in PINNED or name in OWN),
+    message:
+        "Extract {wildcards.corpus}, and its gold alignment"
 
 
 rule generate:
@@ -84,6 +90,8 @@ rule generate:
         sizes=[part for key, value in (EXPERIMENT["generate"] or {}).items() for part in (f"--{key}", value)],
         languages=["--source", LANGUAGES[0], "--target", LANGUAGES[1]],
         folder=subpath(output[0], parent=True),
+    message:
+        "Generate the miniature's texts"
     shell:
         "python {input.script:q} {params.sizes:q} {params.languages:q} --output {params.folder:q} > {log:q} 2>&1"
 
@@ -104,6 +112,8 @@ rule join_dev:
     resources:
         mem_mb=memory_of("data"),
         runtime=minutes_of("data"),
+    message:
+        "Join the texts of dev, {wildcards.language}"
     shell:
         "cat {input:q} > {output:q} 2> {log:q}"
 
@@ -133,6 +143,8 @@ rule prepare:
         output=output_flags,
         tokeniser=tokeniser_flags(PREPARE["tokeniser"]),
         filter=[],
+    message:
+        "Tokenise {wildcards.text}"
     shell:
         "python {input.script:q} {params.text:q} {params.output:q} --report {output.report:q}"
         " {params.tokeniser:q} {params.filter:q} --threads {threads} > {log:q} 2>&1"
@@ -149,6 +161,8 @@ use rule prepare as prepare_training with:
         output=output_flags,
         tokeniser=tokeniser_flags(PREPARE["tokeniser"]),
         filter=filter_flags,
+    message:
+        "Tokenise and filter {wildcards.text}"
 
 
 use rule prepare as prepare_gold with:
@@ -183,6 +197,8 @@ rule select_data:
         runtime=minutes_of("data"),
     params:
         flags=select_flags,
+    message:
+        "Select training pairs like the domain"
     shell:
         "python {input.script:q} {params.flags:q} --report {output.report:q} --threads {threads} > {log:q} 2>&1"
 
@@ -211,6 +227,8 @@ rule known:
         runtime=minutes_of("data"),
     params:
         paths=known_flags,
+    message:
+        "Keep the sentences of {wildcards.test} whose words are all known"
     shell:
         "python {input.script:q} {params.paths:q} > {log:q} 2>&1"
 
@@ -238,6 +256,8 @@ rule vocabulary:
             part for language in LANGUAGES for part in ("--size", f"{language}={EXPERIMENT['vocabulary'][language]}")
         ],
         folder=subpath(output.coverage, parent=True),
+    message:
+        "Count words, choose the vocabularies"
     shell:
         "python {input.script:q} --texts {params.texts:q} {params.sizes:q} --output {params.folder:q} > {log:q} 2>&1"
 
@@ -262,6 +282,8 @@ rule binarise:
         runtime=minutes_of("data"),
     params:
         prefix=subpath(output.ids, strip_suffix=".ids.npy"),
+    message:
+        "Turn {wildcards.text}.{wildcards.language} into word indices"
     shell:
         "python {input.script:q} --text {input.text:q} --vocabulary {input.vocabulary:q} --output {params.prefix:q}"
         " > {log:q} 2>&1"
@@ -292,6 +314,8 @@ rule dictionary:
         aligner=EXPERIMENT["dictionary"]["aligner"],
         minimum_count=EXPERIMENT["dictionary"]["minimum_count"],
         further=further_flags,
+    message:
+        "Align the training text, make the dictionary"
     shell:
         "python {input.script:q} --source {input.source:q} --target {input.target:q} --output {output.forward:q}"
         " --inverse {output.inverse:q} --aligner {params.aligner:q} --minimum-count {params.minimum_count}"

@@ -33,6 +33,8 @@ rule table:
         note=note,
         folder=lambda wildcards: f"{results()}/scores",
         stem=subpath(output.csv, strip_suffix=".csv"),
+    message:
+        "Build {wildcards.table}"
     shell:
         "python {input.script:q} --spec {params.spec:q} --scores {params.folder:q} {params.comparisons:q}"
         " --reported {input.reported:q} {params.like_paper:q} --note {params.note:q} --output {params.stem:q}"
@@ -64,6 +66,8 @@ rule samples:
         flags=sample_flags,
         caption=lambda wildcards: EXPERIMENT["tables"][wildcards.table]["caption"],  # in snakemake's report
         stem=subpath(output.csv, strip_suffix=".csv"),
+    message:
+        "Build {wildcards.table}"
     shell:
         "python {input.script:q} {params.flags:q} --output {params.stem:q} > {log:q} 2>&1"
 
@@ -92,6 +96,8 @@ rule learning_curves:
         series=series_flags("--curve"),
         heading=heading_flags,
         stem=subpath(output.svg, strip_suffix=".svg"),
+    message:
+        "Draw {wildcards.figure}"
     shell:
         "python {input.script:q} {params.series:q} {params.heading:q} --output {params.stem:q} > {log:q} 2>&1"
 
@@ -133,6 +139,8 @@ rule alignment_matrices:
         sentences=alignment_flags,
         heading=heading_flags,
         stem=subpath(output.svg, strip_suffix=".svg"),
+    message:
+        "Draw {wildcards.figure}"
     shell:
         "python {input.script:q} {params.series:q} --source {input.source:q} {params.sentences:q}"
         " {params.heading:q} --output {params.stem:q} > {log:q} 2>&1"
@@ -154,6 +162,8 @@ rule experiment:
         runtime=1,
     params:
         text=lambda wildcards: yaml.safe_dump(EXPERIMENT, sort_keys=False, allow_unicode=True),
+    message:
+        "Write the experiment in full"
     shell:
         "printf '%s' {params.text:q} > {output:q} 2> {log:q}"
 
@@ -187,6 +197,8 @@ rule coverage:
         ],
         cover=[part for text in (experiment.DEV, *TESTS) for part in ("--cover", text)],
         folder=subpath(output.coverage, parent=True),
+    message:
+        "Count what the vocabularies cover"
     shell:
         "python {input.script:q} --texts {params.texts:q} {params.sizes:q} {params.cover:q} --output {params.folder:q}"
         " > {log:q} 2>&1"
@@ -211,6 +223,8 @@ rule explorer:
         runtime=minutes_of("data"),
     params:
         parts=explorer_flags,
+    message:
+        "Prepare {wildcards.text} for the alignment explorer"
     shell:
         "python {input.script:q} {params.parts:q} --source {input.source:q} --output {output:q} > {log:q} 2>&1"
 
@@ -238,6 +252,8 @@ rule report:
         note=note,
         parts=report_flags,
         benchmarks=f"{OUT}/benchmarks",
+    message:
+        "Build the report"
     shell:
         "python {input.script:q} --title {params.title:q} --summary {params.note:q} {params.parts:q}"
         " --coverage {input.coverage:q} --config {input.config:q} --datasets {input.datasets:q}"
@@ -266,6 +282,8 @@ rule publish:
     params:
         results=lambda wildcards: OUT,
         output=subpath(output[0], parent=True),
+    message:
+        "Collect what can be published"
     shell:
         "python {input.script:q} --results {params.results:q} --output {params.output:q} > {log:q} 2>&1"
 
@@ -297,5 +315,7 @@ rule bundle:
         runtime=minutes_of("data"),
     params:
         results=subpath(output[0], parent=True),
+    message:
+        "Bundle what a machine with a GPU needs"
     shell:
         "python {input.script:q} --results {params.results:q} --output {output:q} > {log:q} 2>&1"

@@ -23,6 +23,8 @@ rule score:
         escaped=escaped_flag(),
         seed=BOOTSTRAP["seed"],
         samples=BOOTSTRAP["samples"],
+    message:
+        "Score {wildcards.system} on {wildcards.test}"
     shell:
         "python {input.script:q} --translations {input.translations:q} {params.further:q} --source {input.source:q}"
         " --reference-text {input.reference:q} --reference-raw {input.raw_reference:q}"
@@ -56,6 +58,8 @@ rule score_alignment:
         system=lambda wildcards: wildcards.system,
         seed=BOOTSTRAP["seed"],
         samples=BOOTSTRAP["samples"],
+    message:
+        "Score the alignment of {wildcards.system} on {wildcards.gold}"
     shell:
         "python {input.script:q} --forced {input.forced:q} {params.attention:q} --gold {input.gold:q}"
         " --source {input.source:q} --target {input.target:q} --training-source {input.training:q}"
@@ -80,6 +84,8 @@ rule aligner_links:
     resources:
         mem_mb=memory_of("data"),
         runtime=minutes_of("data"),
+    message:
+        "The statistical aligner's links of {wildcards.gold}"
     shell:
         "python {input.script:q} --links {input.links:q} --output {output:q} > {log:q} 2>&1"
 
@@ -103,6 +109,8 @@ use rule score_alignment as score_aligner with:
         system=experiment.ALIGNER,
         seed=BOOTSTRAP["seed"],
         samples=BOOTSTRAP["samples"],
+    message:
+        "Score the statistical aligner on {wildcards.gold}"
 
 
 rule compare:
@@ -130,6 +138,8 @@ rule compare:
         escaped=escaped_flag(),
         seed=BOOTSTRAP["seed"],
         samples=BOOTSTRAP["samples"],
+    message:
+        "Compare the rows of {wildcards.table}"
     shell:
         "python {input.script:q} --spec {params.spec:q} --translations {params.folder:q}"
         " --reference-text {input.reference:q} --reference-raw {input.raw_reference:q} {params.escaped:q}"

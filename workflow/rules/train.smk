@@ -17,6 +17,8 @@ rule system:
         runtime=1,
     params:
         description=lambda wildcards: experiment.system_json(wildcards.system, EXPERIMENT),
+    message:
+        "Describe {wildcards.system}"
     shell:
         "printf '%s\\n' {params.description:q} > {output:q} 2> {log:q}"
 
@@ -50,11 +52,18 @@ rule train:
         state=lambda wildcards, output: f"{OUT}/state/{wildcards.system}",
         folder=subpath(output.model, parent=True),
         device=on_device,
+        # a function of the output, so that switching it on or off is no change that trains again
+        tensorboard=lambda wildcards, output: (
+            ["--tensorboard", f"{OUT}/tensorboard/{wildcards.system}"] if EXPERIMENT["tensorboard"] else []
+        ),
+    message:
+        "Train {wildcards.system}"
     shell:  # exec: a signal reaches training itself, which then saves its state
         "exec {params.device:q} python -m nmt train --system {input.system:q}"
         " --source-vocabulary {input.source_vocabulary:q}"
         " --target-vocabulary {input.target_vocabulary:q} --train {params.train:q} --dev {params.dev:q}"
-        " --curve {params.curve:q} --state {params.state:q} --output {params.folder:q} > {log:q} 2>&1"
+        " --curve {params.curve:q} --state {params.state:q} --output {params.folder:q}"
+        " {params.tensorboard:q} > {log:q} 2>&1"
 
 
 rule companions:
@@ -79,6 +88,8 @@ rule companions:
         decoding=lambda wildcards: json.dumps(
             experiment.translator(wildcards.system, EXPERIMENT)["decoding"], sort_keys=True
         ),
+    message:
+        "Give {wildcards.system} its dictionary"
     shell:
         "cp {input.dictionary:q} {output.dictionary:q} 2> {log:q}"
         " && printf '%s\\n' {params.decoding:q} > {output.decoding:q} 2>> {log:q}"

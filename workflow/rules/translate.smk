@@ -28,6 +28,8 @@ rule translate:
         models=model_flags,
         decoding=decoding_json,
         device=on_device,
+    message:
+        "Translate {wildcards.text} with {wildcards.system}"
     shell:
         "{params.device:q} python -m nmt evaluate {params.models:q} --source {input.source:q}"
         " --target {input.target:q} --decoding {params.decoding:q} --translations {output.translations:q}"
@@ -59,6 +61,8 @@ rule force:
     params:
         models=model_flags,
         device=on_device,
+    message:
+        "Read {wildcards.text} by force with {wildcards.system}"
     shell:
         "{params.device:q} python -m nmt force {params.models:q} --source {input.source:q}"
         " --target {input.target:q}"
@@ -86,6 +90,8 @@ rule replace:
         runtime=minutes_of("translate"),
     params:
         step=lambda wildcards: experiment.translator(wildcards.system, EXPERIMENT)["decoding"]["alignment_step"],
+    message:
+        "Replace unknown words of {wildcards.system}, {wildcards.text}"
     shell:
         "python -m nmt replace --translations {input.translations:q} --source {input.source:q}"
         " --dictionary {input.dictionary:q} --alignment-step {params.step:q} --output {output.replaced:q}"

@@ -10,12 +10,11 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from sacremoses import MosesTokenizer
 
 from nmt.files import iterate_lines
 from nmt.vocab import SPECIALS
+from workflow.tokenising import MosesLines
 
-SPACE = re.compile(r"\s+")
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b]")
 SPECIAL = re.compile("|".join(rf"(?<!\S){re.escape(word)}(?!\S)" for word in SPECIALS))
 
@@ -26,7 +25,7 @@ def clean(line: str) -> str:
     Any run of white space becomes one space: tabs, "\\r", U+0085, U+00A0, U+2028 and the like, which other programs
     take for line breaks or not for spaces. Other control characters, NUL among them, are removed.
     """
-    return SPACE.sub(" ", CONTROL.sub("", line)).strip()
+    return " ".join(CONTROL.sub("", line).split())
 
 
 def escape_specials(line: str) -> str:
@@ -41,7 +40,7 @@ def unspaced(line: str) -> str:
 
 @dataclass(frozen=True)
 class Tokeniser:
-    """Raw lines to words parted by single spaces, in one language."""
+    """Cleaned lines to words parted by single spaces, in one language."""
 
     language: str
     kind: str = "moses"  # or "none": the text is tokenised already
@@ -53,16 +52,12 @@ class Tokeniser:
             raise ValueError(f"tokeniser: expected moses or none, found {self.kind!r}")
 
     @cached_property
-    def _moses(self) -> MosesTokenizer:
-        return MosesTokenizer(lang=self.language)
+    def _moses(self) -> MosesLines:
+        return MosesLines(self.language, self.escape, self.aggressive_hyphens)
 
     def __call__(self, line: str) -> str:
-        """The tokenised line; case is kept, and an empty line stays empty."""
-        line = clean(line)
-        if self.kind == "moses" and line:
-            words = self._moses.tokenize(line, aggressive_dash_splits=self.aggressive_hyphens, escape=self.escape)
-            line = " ".join(words)
-        return escape_specials(line)
+        """The words of a line that was cleaned; case is kept, and an empty line stays empty."""
+        return escape_specials(self._moses.tokenise(line) if self.kind == "moses" else line)
 
 
 @dataclass(frozen=True)
@@ -79,9 +74,9 @@ class Filter:
         """
         if not all(lines):
             return "empty"
-        pairs = zip(lines, languages, strict=True)
-        if any(unspaced(line) in self.excluded.get(language, ()) for line, language in pairs):
-            return "excluded"
+        for line, language in zip(lines, languages, strict=True):
+            if language in self.excluded and unspaced(line) in self.excluded[language]:
+                return "excluded"
         return self.reason_after(lines)
 
     def reason_after(self, lines: Sequence[str]) -> str | None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from workflow.catalogue import Download
+from workflow.progress import bytes_done
 
 CHUNK = 1 << 18  # bytes
 TIMEOUT = (20, 60)  # seconds to connect, and without a byte
@@ -82,32 +80,10 @@ def _receive(session: requests.Session, download: Download, partial: Path) -> No
         resumes = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
         have = have if response.status_code == requests.codes.partial_content and resumes else 0
         size = int(response.headers.get("Content-Length", 0))
-        with partial.open("ab" if have else "wb") as file, _progress(download.name, have, have + size) as advance:
+        with partial.open("ab" if have else "wb") as file, bytes_done(download.name, have + size, have) as advance:
             for chunk in response.raw.stream(CHUNK, decode_content=False):
                 file.write(chunk)
                 advance(len(chunk))
-
-
-@contextmanager
-def _progress(name: str, have: int, size: int) -> Iterator[Callable[[int], None]]:
-    """Yields a function to call with the bytes that came: a bar on a terminal, a line each tenth in a log."""
-    if sys.stderr.isatty():
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        with Progress(*columns, TimeRemainingColumn()) as progress:
-            task = progress.add_task(name, total=size or None, completed=have)
-            yield lambda count: progress.advance(task, count)
-        return
-    done, told, start = have, have * 10 // (size or 1), time.monotonic()
-
-    def advance(count: int) -> None:
-        nonlocal done, told
-        done += count
-        if size and done * 10 // size > told:
-            told = done * 10 // size
-            rate = (done - have) / 1e6 / max(time.monotonic() - start, 1e-9)
-            print(f"{name}: {done / 1e6:.1f} of {size / 1e6:.1f} MB, {rate:.1f} MB/s", file=sys.stderr, flush=True)
-
-    yield advance
 
 
 def _warn(message: str) -> None:

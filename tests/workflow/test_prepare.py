@@ -1,5 +1,6 @@
 """Preparing text: identical to sacremoses, line by line together, and every bad input named."""
 
+import gzip
 import random
 
 import numpy as np
@@ -51,14 +52,14 @@ def test_tokenised_as_sacremoses_does(language, lines, options):
     }
     for line in lines:
         expected = theirs.tokenize(line, **arguments)
-        assert Tokeniser(language, **options)(line).split(" ") == (expected or [""])
+        assert Tokeniser(language, **options)(clean(line)).split(" ") == (expected or [""])
 
 
 def test_cleaning_leaves_single_spaces_and_no_breaks():
     assert clean(ENGLISH[1]) == "tabs here and there and there xy z w"
     assert clean("x \x02 y") == "x y"
     assert clean(" \u2029 ") == ""
-    assert Tokeniser("en", "none")("  a\u00a0b \x0c") == "a b"
+    assert Tokeniser("en", "none")(clean("  a\u00a0b \x0c")) == "a b"
 
 
 def test_reserved_words_are_escaped():
@@ -147,3 +148,29 @@ def test_parting_line_of_texts_cut_short():
     assert parting_line(lengths, lengths[:90]) == 91
     assert parting_line(lengths[10:], lengths) == 1
     assert parting_line(lengths, lengths[:0]) == 1
+
+
+def test_progress_is_plain_lines_a_bar_or_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(script, "LINES_A_CHUNK", 10)
+    lines = ["word"] * 100
+    run(tmp_path, lines, lines)
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 10 and told[-1] == "prepare report: 0.0 of 0.0 MB"
+    run(tmp_path, lines, lines, quiet=True)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    run(tmp_path, lines, lines)
+    assert "prepare report: 100%" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_gzipped_text(tmp_path, cut):
+    path = tmp_path / "raw.en.gz"
+    whole = gzip.compress(b"".join(b"%d\n" % number for number in range(3000)))
+    path.write_bytes(whole[:-2000] if cut else whole)
+    numbers = [str(number) for number in range(3000)]
+    if cut:
+        with pytest.raises(ValueError, match=r"raw\.en\.gz, after line \d+: damaged gzip file"):
+            run(tmp_path, path, numbers)
+    else:
+        assert run(tmp_path, path, numbers)[0] == numbers

@@ -58,7 +58,8 @@ def device_name(device: torch.device | str) -> str:
     """The GPU's name, or the processor's and its number of threads in use."""
     if torch.device(device).type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"CPU {_processor()}, {torch.get_num_threads()} threads"
+    threads = torch.get_num_threads()
+    return f"CPU {_processor()}, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def _processor() -> str:

@@ -118,12 +118,12 @@ def show(frame: pd.DataFrame, column: str) -> dict[str, list[str]]:
     def number(field: str, form: str) -> list[str]:
         return [NOTHING if pd.isna(value) else form.format(value) for value in frame[f"{column}_{field}"]]
 
-    ours = number("ours", f"{{:.{digits}f}}")
-    low, high = (number(field, f"{{:.{digits}f}}") for field in ("low", "high"))
+    ours = number("ours", f"{{:z.{digits}f}}")
+    low, high = (number(field, f"{{:z.{digits}f}}") for field in ("low", "high"))
     fields = {
         "paper": [NOTHING if pd.isna(value) else value for value in frame[f"{column}_paper"]],
         "ours": [NOT_MEASURED if mine and text == NOTHING else text for text, mine in zip(ours, own, strict=True)],
-        "difference": [text.replace("-", "−") for text in number("difference", f"{{:+.{digits}f}}")],
+        "difference": [text.replace("-", "−") for text in number("difference", f"{{:+z.{digits}f}}")],
         "95% interval": [NOTHING if a == NOTHING else f"[{a}, {b}]" for a, b in zip(low, high, strict=True)],
         "p": ["<0.001" if text == "0.000" else text for text in number("p", "{:.3f}")],
     }

@@ -122,7 +122,7 @@ def test_full_report(parts):
     (parts / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     text, page = build(
         parts,
-        summary="These are the published scores",
+        summary=f"{config['note']}. These are the published scores",
         exhibit=[parts / f"{name}.json" for name in names],
         score=[parts / "score.json"],
         curve=[f"base={parts / 'curve.jsonl'}"],
@@ -135,6 +135,7 @@ def test_full_report(parts):
         config=parts / "config.yaml",
         commit="abc123",
     )
+    assert text.count(config["note"]) == 2, "once in the abstract, once in the experiment's own text"
     assert page.outside == []
     assert re.findall(r"(?:src|href)=[\"']?(?:https?:)?//", text) == [] and "@import" not in text
     assert len(page.ids) == len(set(page.ids)), "ids of two figures collide"

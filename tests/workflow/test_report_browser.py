@@ -53,6 +53,9 @@ seen.pictures = [...document.querySelectorAll("main .picture svg, #curves-chart,
   .map((svg) => svg.getBoundingClientRect()).map((box) => box.width > 200 && box.height > 90);
 seen.fetched = performance.getEntriesByType("resource").map((entry) => entry.name)
   .filter((name) => !name.startsWith("data:"));
+seen.colours = [...document.querySelectorAll("body, main .picture svg, main .picture svg text, #curves-chart text")]
+  .map((element) => [element.tagName, getComputedStyle(element)[element.tagName === "text" ? "fill" : "color"]]);
+seen.page = getComputedStyle(document.body).backgroundColor;
 seen.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 document.getElementById("probe").textContent = JSON.stringify(seen);
 </script>
@@ -60,8 +63,8 @@ document.getElementById("probe").textContent = JSON.stringify(seen);
 
 
 @pytest.fixture(scope="module")
-def page(parts):  # noqa: F811
-    """What the probe saw, and the browser's messages."""
+def address(parts):  # noqa: F811
+    """A report with all that answers to pointer and keyboard, and the probe in it."""
     if BROWSER is None:
         pytest.skip("no chromium here; Debian and Ubuntu: apt install chromium")
     (parts / "source").write_text("a b c\nx\na b </script>\n")
@@ -79,13 +82,39 @@ def page(parts):  # noqa: F811
     )
     probed = parts / "probed.html"
     probed.write_text(text.replace("</body>", PROBE + "</body>"), encoding="utf-8")
-    address = f"{probed.as_uri()}#explore=gold:sys%20tem:1:2"
-    command = [BROWSER, *FLAGS, f"--user-data-dir={parts / 'profile'}", "--dump-dom", address]
+    return f"{probed.as_uri()}#explore=gold:sys%20tem:1:2"
+
+
+def look(address, profile, *flags):
+    """What the probe saw, and the browser's messages."""
+    command = [BROWSER, *FLAGS, *flags, f"--user-data-dir={profile}", "--dump-dom", address]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     found = re.search(r'<pre id="probe">(\{.*?\})</pre>', done.stdout, re.DOTALL)
     assert found, f"the probe did not run to its end: {done.stderr[-2000:]}"
     seen = json.loads(found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
     return seen | {"messages": [line for line in done.stderr.splitlines() if "CONSOLE" in line]}
+
+
+@pytest.fixture(scope="module")
+def page(address, parts):  # noqa: F811
+    return look(address, parts / "profile")
+
+
+def brightness(colour):
+    """From 0 to 1, of `rgb(r, g, b)`."""
+    red, green, blue = map(int, re.findall(r"\d+", colour)[:3])
+    return (0.3 * red + 0.6 * green + 0.1 * blue) / 255
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_text_and_figures_are_bright_on_dark_and_dark_on_bright(address, parts, page, scheme):  # noqa: F811
+    seen = page if scheme == "light" else look(address, parts / "profile", "--blink-settings=preferredColorScheme=0")
+    inks = [brightness(colour) for _, colour in seen["colours"]]
+    assert {tag for tag, _ in seen["colours"]} == {"BODY", "svg", "text"}
+    if scheme == "dark":
+        assert brightness(seen["page"]) < 0.2 and min(inks) > 0.6
+    else:
+        assert brightness(seen["page"]) > 0.9 and max(inks) < 0.45
 
 
 def test_nothing_is_missing_or_fetched(page):

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.files import read_json, write_json
 from workflow.scripts import table
-from workflow.tables import latex_escape, measured
+from workflow.tables import latex_escape, measured, show
 
 REPORTED = """paper,table,row,system,direction,testset,metric,value
 bahdanau2015,4,1,wrong paper,en-fr,newstest2014,ppl,99
@@ -91,6 +91,13 @@ def test_markdown_shows_the_same(built):
     assert dict(zip(header, theirs, strict=True))["BLEU: ours"] == "–"
     assert "BLEU after unk replacement: p" not in header  # no row has one
     assert "not like the paper's in kind" in lines[0] and "4,000 generated pairs" in lines[0]
+
+
+def test_zero_has_no_sign():
+    frame = pd.DataFrame({"system": ["base"], "bleu_tokenized_paper": [None], "bleu_tokenized_p": [0.2],
+                          **{f"bleu_tokenized_{name}": [-0.04] for name in ("ours", "difference", "low", "high")}})  # fmt: skip
+    shown = show(frame, "bleu_tokenized")
+    assert (shown["ours"], shown["difference"], shown["95% interval"]) == (["0.0"], ["+0.0"], ["[0.0, 0.0]"])
 
 
 def test_latex_is_escaped_and_even(built):

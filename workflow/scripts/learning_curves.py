@@ -52,6 +52,7 @@ def main(
         axes.plot(updates, costs, label=label, markevery=max(1, len(updates) // 12), **line_style(index))
     axes.set(xlabel="Mini-batches", ylabel=f"ln perplexity ({on})")
     axes.set_xlim(left=0)
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.legend(fontsize=8)
     save(figure, output, title, caption)

@@ -114,8 +114,9 @@ def main(
     settings_text = config.read_text(encoding="utf-8") if config else ""
     settings = yaml.safe_load(settings_text) or {}
     sentences = abstract(settings, texts.get(experiment.TRAIN), models, duration)
-    if summary and settings.get("note", "") != summary:
-        sentences.insert(0, f"{summary.rstrip('. ')}.")
+    note, summary = (text.rstrip(". ") for text in (settings.get("note", ""), summary))
+    if summary and summary != note:
+        sentences[: bool(note) and summary.startswith(note)] = [f"{summary}."]
     parts = {
         "title": title,
         "abstract": sentences,

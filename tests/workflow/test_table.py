@@ -94,8 +94,8 @@ def test_markdown_shows_the_same(built):
 
 
 def test_zero_has_no_sign():
-    frame = pd.DataFrame({"system": ["base"], "bleu_tokenized_paper": [None], "bleu_tokenized_p": [0.2],
-                          **{f"bleu_tokenized_{name}": [-0.04] for name in ("ours", "difference", "low", "high")}})  # fmt: skip
+    fields = {"paper": None, "p": 0.2, "ours": -0.04, "difference": -0.04, "low": -0.04, "high": -0.04}
+    frame = pd.DataFrame([{"system": "base", **{f"bleu_tokenized_{name}": value for name, value in fields.items()}}])
     shown = show(frame, "bleu_tokenized")
     assert (shown["ours"], shown["difference"], shown["95% interval"]) == (["0.0"], ["+0.0"], ["[0.0, 0.0]"])
 

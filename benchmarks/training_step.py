@@ -21,8 +21,8 @@ import typer
 from nmt.attention import AttentionConfig
 from nmt.interface import Batch
 from nmt.luong import LuongConfig, LuongModel
-from nmt.optimiser import TrainingConfig, clip_gradients, make_optimiser
-from nmt.training import batch_loss
+from nmt.optimiser import TrainingConfig, make_optimiser
+from nmt.training import step as training_step
 
 VARIANTS = ["none", "none-feed", "global-location-feed", "global-dot-feed", "global-general-feed"]
 VARIANTS += ["global-concat-feed", "local-m-general-feed", "local-p-dot-feed", "local-p-general-feed", "global-general"]
@@ -55,12 +55,10 @@ def make_step(config: LuongConfig, batch: Batch, device: str) -> Callable[[], No
     training = TrainingConfig(batch_size=len(batch.source))
     optimiser = make_optimiser(model, training)
     optimiser.learning_rate = 0.1
+    go_on = torch.tensor(False, device=device)  # not stopped
 
     def step() -> None:
-        model.zero_grad(set_to_none=True)
-        batch_loss(model, batch, training).backward()
-        clip_gradients(model, training)
-        optimiser.step()
+        training_step(model, batch, training, optimiser, go_on)
 
     return step
 

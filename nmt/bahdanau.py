@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nmt import fused_gpu
 from nmt.attention import Additive, Attended, Attention, AttentionConfig, Global, Readings
 from nmt.bahdanau_fast import AttentiveRecurrence, GatedRecurrence
 from nmt.fused import WordLikelihood
@@ -212,7 +213,7 @@ class BahdanauModel(TranslationModel):
         if self.attention is None:
             weights = query.new_ones(*query.shape[:2], 1)
         else:
-            time = torch.tensor([state.time + 1], device=query.device)
+            time = torch.full((1,), state.time + 1, device=query.device)
             weights = self.attention.weights(query, memory.source, time)
         inputs = inputs + (weights @ memory.inputs).flatten(0, 1)
         hidden = gated_step(inputs.unsqueeze(0), state.hidden.unsqueeze(0), *matrices)
@@ -232,18 +233,31 @@ class BahdanauModel(TranslationModel):
         hidden, weights = self._read(memory, self.decoder.project(embedded))
         context = weights @ memory.source.annotations  # (batch, target, annotation)
         mask = batch.target_mask()  # (batch, target)
+        attention = None if self.attention is None else weights
+        if self.recordable:  # how much is padding, the host would have to wait for
+            deep = self._deep(*(value.flatten(0, 1) for value in (hidden, embedded, context))).unflatten(0, mask.shape)
+            likelihood = fused_gpu.WordLikelihood.apply(*self._with_bias(deep), batch.target_output, mask)
+            return Forced(likelihood, attention)
         deep = self._deep(hidden[mask], embedded[mask], context[mask])  # (words, maxout): never sees padding
         word_likelihood = self._word_likelihood(deep, batch.target_output[mask])
-        likelihood = word_likelihood.new_zeros(mask.shape).masked_scatter(mask, word_likelihood)
-        return Forced(likelihood, None if self.attention is None else weights)
+        return Forced(word_likelihood.new_zeros(mask.shape).masked_scatter(mask, word_likelihood), attention)
+
+    @property
+    def recordable(self) -> bool:
+        """See `TranslationModel.recordable`."""
+        return self.config.fast and fused_gpu.available(self.output.weight.device)
 
     def _word_likelihood(self, deep: Tensor, words: Tensor) -> Tensor:
         """log softmax(W_o t_i + b) of the given words: (words, maxout) and (words,) to (words,)."""
         if not self._fast(deep):
             return -F.cross_entropy(self.output(deep), words, reduction="none")
-        extended = torch.cat([self.output.weight, self.output.bias.unsqueeze(1)], 1)  # [W_o, b] [t_i; 1]
-        deep, words = F.pad(deep, (0, 1), value=1.0).unsqueeze(0), words.unsqueeze(0)
-        return WordLikelihood.apply(deep, extended, words, torch.ones_like(words, dtype=torch.bool)).squeeze(0)
+        words = words.unsqueeze(0)
+        real = torch.ones_like(words, dtype=torch.bool)
+        return WordLikelihood.apply(*self._with_bias(deep.unsqueeze(0)), words, real).squeeze(0)
+
+    def _with_bias(self, deep: Tensor) -> tuple[Tensor, Tensor]:
+        """[t_i; 1] and [W_o, b], the product of which is W_o t_i + b."""
+        return F.pad(deep, (0, 1), value=1.0), torch.cat([self.output.weight, self.output.bias.unsqueeze(1)], 1)
 
     def _read(self, memory: BahdanauMemory, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """s_{i-1} (batch, target, hidden) and alpha_i (batch, target, annotations) of each step i.

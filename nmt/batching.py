@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -11,6 +13,8 @@ from torch import Tensor
 from nmt.corpus import ParallelCorpus
 from nmt.interface import Batch
 from nmt.vocab import BOS, EOS
+
+BATCHES_AHEAD = 8
 
 
 def pad(sentences: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
@@ -37,7 +41,27 @@ def make_batch(sources: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> 
 def batches(corpus: ParallelCorpus, plan: Sequence[np.ndarray]) -> Iterator[Batch]:
     """The batches of a plan (`corpus.plan_batches`, `evaluation_plan`), in its order."""
     for indices in plan:
-        yield make_batch([corpus.source[i] for i in indices], [corpus.target[i] for i in indices])
+        yield batch_of(corpus, indices)
+
+
+def batch_of(corpus: ParallelCorpus, indices: np.ndarray) -> Batch:
+    """The given sentence pairs as a batch."""
+    return make_batch([corpus.source[i] for i in indices], [corpus.target[i] for i in indices])
+
+
+def batches_ahead(corpus: ParallelCorpus, plan: Sequence[np.ndarray]) -> Iterator[Batch]:
+    """As `batches`, for a GPU: a thread makes them, and in memory from which a GPU copies while the host goes on."""
+    with ThreadPoolExecutor(1) as maker:
+        waiting = deque()
+        try:
+            for indices in plan:
+                waiting.append(maker.submit(lambda indices: batch_of(corpus, indices).pinned(), indices))
+                if len(waiting) > BATCHES_AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            maker.shutdown(cancel_futures=True)
 
 
 def evaluation_plan(lengths: np.ndarray, words: int) -> list[np.ndarray]:

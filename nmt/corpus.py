@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 from nmt.files import atomic_path
 from nmt.vocab import Vocabulary, split_words
 
-LINES_A_CHUNK = 65_536
+LINES_A_CHUNK = 8_192
 
 
 def ids_path(prefix: str | os.PathLike[str]) -> Path:
@@ -36,10 +37,11 @@ def binarise(lines: Iterable[str], vocabulary: Vocabulary, prefix: str | os.Path
     with atomic_path(ids_path(prefix)) as ids_temporary, atomic_path(offsets_path(prefix)) as offsets_temporary:
         with ids_temporary.open("wb") as file:
             _write_header(file, 0)
-            for chunk in _chunks(lines, LINES_A_CHUNK):
-                sentences = [vocabulary.encode(split_words(line)) for line in chunk]
-                lengths.append(np.array([len(sentence) for sentence in sentences], dtype=np.int32))
-                file.write(np.concatenate(sentences).astype("<i4").tobytes())
+            lines = iter(lines)
+            while chunk := list(itertools.islice(lines, LINES_A_CHUNK)):
+                sentences = [split_words(line) for line in chunk]
+                lengths.append(np.fromiter(map(len, sentences), dtype=np.int32))
+                file.write(vocabulary.encode(itertools.chain.from_iterable(sentences)).astype("<i4").tobytes())
             offsets = np.concatenate([[0], *lengths]).astype(np.int64).cumsum()
             file.seek(0)
             _write_header(file, int(offsets[-1]))
@@ -50,17 +52,6 @@ def binarise(lines: Iterable[str], vocabulary: Vocabulary, prefix: str | os.Path
 def _write_header(file: IO[bytes], words: int) -> None:
     """The header of a one-dimensional int32 .npy file; numpy pads it so that a later, larger size fits its place."""
     np.lib.format.write_array_header_1_0(file, {"descr": "<i4", "fortran_order": False, "shape": (words,)})
-
-
-def _chunks(lines: Iterable[str], size: int) -> Iterable[list[str]]:
-    chunk: list[str] = []
-    for line in lines:
-        chunk.append(line)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
 
 
 class BinaryText:
@@ -135,9 +126,10 @@ def plan_batches(
 ) -> list[np.ndarray]:
     """One epoch's batches of sentence indices, in the order in which to train on them.
 
-    The pairs are shuffled, then read `fetch` at a time; each reading is sorted by target length and cut into batches
-    of `batch_size`, and its batches are shuffled, so that a batch holds sentences of like length (Luong et al. 2015:
-    fetch 12,800 = 100 batches of 128; Bahdanau et al. 2015, appendix B.2: 1,600 = 20 batches of 80). Pairs with an
+    The pairs are shuffled, then read `fetch` at a time; each reading is sorted by target length, pairs of one target
+    length by source length, and cut into batches of `batch_size`, and its batches are shuffled, so that a batch holds
+    sentences of like length (Luong et al. 2015: fetch 12,800 = 100 batches of 128; Bahdanau et al. 2015, appendix
+    B.2: 1,600 = 20 batches of 80; neither says what the second key is: ours spares source padding). Pairs with an
     empty side or a side over `max_length` words are left out. Every other pair occurs in exactly one batch; only the
     last batch cut from a reading may be smaller. All randomness comes from `rng`.
     """
@@ -148,7 +140,7 @@ def plan_batches(
     batches: list[np.ndarray] = []
     for start in range(0, len(order), fetch):
         reading = order[start : start + fetch]
-        reading = reading[np.argsort(target_lengths[reading], kind="stable")]
+        reading = reading[np.lexsort((source_lengths[reading], target_lengths[reading]))]
         cut = [reading[first : first + batch_size] for first in range(0, len(reading), batch_size)]
         batches.extend(cut[index] for index in rng.permutation(len(cut)))
     return batches

@@ -31,6 +31,10 @@ class Batch:
         """The same batch on another device."""
         return Batch(**{name: value.to(device, non_blocking=True) for name, value in vars(self).items()})
 
+    def pinned(self) -> Batch:
+        """The same batch in page-locked memory of the host."""
+        return Batch(**{name: value.pin_memory() for name, value in vars(self).items()})
+
     def target_mask(self) -> Tensor:
         """True at the real positions of the target; (batch, target)."""
         return positions_before(self.target_length, self.target_input.shape[1])
@@ -98,6 +102,11 @@ class TranslationModel(nn.Module, ABC):
     @abstractmethod
     def forward(self, batch: Batch) -> Forced:
         """Log-likelihood of the references and the attention of each predicting step."""
+
+    @property
+    def recordable(self) -> bool:
+        """Whether `forward` never waits for the host, so that a GPU can record it (`recorded`)."""
+        return False
 
 
 def positions_before(length: Tensor, size: int) -> Tensor:

@@ -108,6 +108,11 @@ class LuongModel(TranslationModel):
             return fused_gpu
         return None if torch.is_autocast_enabled(device.type) else fused
 
+    @property
+    def recordable(self) -> bool:
+        """See `TranslationModel.recordable`."""
+        return self.fast_path() is fused_gpu and fused.supports(self)
+
     def _run_layer(self) -> RunLayer:
         """What runs a layer of LSTM over a sequence."""
         fast = self.fast_path()
@@ -163,7 +168,7 @@ class LuongModel(TranslationModel):
         inputs = torch.cat([embedded, state.attentional], 1) if self.config.input_feeding else embedded
         hidden, cell = self.decoder.step(inputs, state.hidden, state.cell)
         top = hidden[-1].unflatten(0, (len(memory.length), -1))  # (batch, beam, hidden)
-        time = torch.tensor([state.time + 1], device=top.device)
+        time = torch.full((1,), state.time + 1, device=top.device)
         attentional, weights = self._attend(top, memory, time)
         weights = None if weights is None else weights.flatten(0, 1)
         return LuongState(hidden, cell, attentional.flatten(0, 1), state.time + 1), weights

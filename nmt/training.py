@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,14 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.batching import batches
+from nmt.batching import batches, batches_ahead
 from nmt.checkpoint import StateFolder, TrainingState
 from nmt.corpus import ParallelCorpus, plan_batches
 from nmt.evaluation import evaluation_order, perplexity
 from nmt.interface import Batch, TranslationModel
 from nmt.interruption import Interrupted, StopSignals
-from nmt.optimiser import TrainingConfig, clip_gradients, learning_rate, make_optimiser
+from nmt.optimiser import Optimiser, TrainingConfig, clipping, gradients, learning_rate, make_optimiser
 from nmt.progress import Progress
+from nmt.recorded import CudaRecorder, RecordedStep
 from nmt.vocab import UNK
 
 LONGEST_EVALUATED = 1000  # words of a sentence of dev; of the training text, max_length
@@ -136,6 +138,24 @@ def batch_loss(model: TranslationModel, batch: Batch, config: TrainingConfig) ->
     return -log_likelihood.float().sum() / config.batch_size
 
 
+def step(
+    model: TranslationModel, batch: Batch, config: TrainingConfig, optimiser: Optimiser, stopped: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One step down the gradient, or none if loss or gradient is not finite, or `stopped`.
+
+    Returns the loss, the gradient's norm before clipping and whether one of them is not finite, all of no dimension,
+    on the model's device as `stopped` is. On a GPU the host waits for nothing of it.
+    """
+    loss = batch_loss(model, batch, config)
+    model.zero_grad(set_to_none=True)
+    loss.backward()
+    found = gradients(model)
+    norm, scale = clipping(found, config, optimiser.embeddings)
+    bad = ~(loss.isfinite() & norm.isfinite())
+    optimiser.step(found, scale, stopped | bad)
+    return loss.detach(), norm, bad
+
+
 def try_largest_batch(
     model: TranslationModel,
     corpus: ParallelCorpus,
@@ -177,17 +197,19 @@ class _Run:
     def loop(self) -> None:
         """Train until enough is done or dev no longer improves, from wherever the state stands."""
         config, journal = self.config, self.state.journal
-        self.first_bad = torch.zeros((), dtype=torch.int64, device=self.state.device)  # update; 0: none
+        number = {"dtype": torch.int64, "device": self.state.device}
+        self.first_bad, self.updates = torch.zeros((), **number), torch.full((), journal.update, **number)  # 0: none
         self.last_tick = self.last_save = time.monotonic()
+        read, step_for = self.ways()
         while journal.epoch <= config.epochs and not self.finished():
             self.state.optimiser.learning_rate = learning_rate(config, journal.epoch)
             self.plan = plan_epoch(self.corpus, config, self.seed, journal.epoch)
-            for batch in batches(self.corpus, self.plan[journal.position :]):
+            for batch in read(self.corpus, self.plan[journal.position :]):
                 if config.evaluate_every and journal.update % config.evaluate_every == 0:
                     self.evaluate()
                 if self.finished():
                     break
-                self.update(batch)
+                self.update(batch, step_for)
                 self.leave_if_told()
                 if time.monotonic() - self.last_save > 60 * config.save_minutes:
                     self.save()
@@ -195,28 +217,33 @@ class _Run:
             journal.epoch, journal.position = journal.epoch + 1, 0
             self.save()
 
-    def update(self, batch: Batch) -> None:
-        """One step down the gradient, or none if loss or gradient is not finite, nor any after such a one."""
+    def ways(self) -> tuple[Callable[..., Iterator[Batch]], Callable[[Batch], None]]:
+        """How batches are made, and how a step is done for one: on a GPU, where the model can be recorded, recorded."""
+        device = self.state.device
+        if device.type == "cuda" and self.model.recordable:
+            return batches_ahead, RecordedStep(self.step_on_device, device, CudaRecorder(device))
+        return batches, lambda batch: self.step_on_device(batch.to(device))
+
+    def update(self, batch: Batch, step_for: Callable[[Batch], None]) -> None:
+        """One step down the gradient, unless loss or gradient is or was not finite."""
         journal, sums = self.state.journal, self.state.sums
-        loss = batch_loss(self.model, batch.to(self.state.device), self.config)
-        self.model.zero_grad(set_to_none=True)
-        loss.backward()
-        norm = clip_gradients(self.model, self.config)
         journal.update, journal.position = journal.update + 1, journal.position + 1
-        bad = ~(loss.isfinite() & norm.isfinite())
-        self.first_bad = torch.where((self.first_bad == 0) & bad, journal.update, self.first_bad)
-        for parameter in self.model.parameters():
-            if parameter.grad is not None:
-                parameter.grad.masked_fill_(self.first_bad > 0, 0.0)
-        self.state.optimiser.step()
-        sums["nll"] += loss.detach() * self.config.batch_size
-        sums["gradient_norm"] += norm
+        step_for(batch)
         journal.words += batch.target_words
         journal.updates += 1
         journal.training_seconds += self.tick()
         if journal.update % UPDATES_A_CHECK.get(self.state.device.type, 1) == 0:
             self.check()
         self.report.trained(journal.update, batch.target_words, lambda: sums["nll"].item() / journal.words)
+
+    def step_on_device(self, batch: Batch) -> None:
+        """The step of an update and what is noted of it, all on the device."""
+        state, config = self.state, self.config
+        self.updates += 1
+        loss, norm, bad = step(self.model, batch, config, state.optimiser, self.first_bad > 0)
+        self.first_bad.copy_(torch.where((self.first_bad == 0) & bad, self.updates, self.first_bad))
+        state.sums["nll"] += loss * config.batch_size
+        state.sums["gradient_norm"] += norm
 
     def evaluate(self) -> None:
         """Add a record to the learning curve and keep the weights if they are the best; once an update at most."""

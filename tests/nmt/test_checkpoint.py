@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nmt.checkpoint import StateFolder, TrainingState, fingerprint
-from nmt.optimiser import TrainingConfig, make_optimiser
+from nmt.optimiser import TrainingConfig, gradients, make_optimiser
 from tests.nmt.small_run import Recurrent
 
 
@@ -177,7 +177,7 @@ def test_a_restored_state_is_the_saved_one_to_the_bit(tmp_path, optimiser):
     def step(state: TrainingState) -> None:
         state.model.zero_grad()
         (state.model.output(torch.rand(4, 8)) * torch.rand(12)).sum().backward()
-        state.optimiser.step()
+        state.optimiser.step(gradients(state.model), torch.tensor(1.0), torch.tensor(False))
         state.sums["nll"] += torch.rand(())
 
     torch.manual_seed(1)

@@ -18,7 +18,7 @@ from torch import nn
 import nmt.checkpoint
 import nmt.training
 from nmt.interruption import Interrupted
-from nmt.optimiser import TrainingConfig, clip_gradients, learning_rate, make_optimiser
+from nmt.optimiser import TrainingConfig, clipping, gradients, learning_rate, make_optimiser
 from nmt.progress import Progress
 from nmt.training import TrainingDiverged, costs_a_sentence, perplexity, plan_epoch, train, try_largest_batch
 from tests.nmt.small_run import LONG, VOCABULARY, Recurrent, Unigram, outcome, random_corpus, small_run, write_corpus
@@ -97,10 +97,47 @@ def test_as_coded_clipping_leaves_embeddings_out_of_the_norm_but_scales_them(rea
     model = nn.ModuleDict({"words": nn.Embedding(4, 1), "dense": nn.Linear(4, 1, bias=False)})
     model["words"].weight.grad = torch.full((4, 1), 50.0)  # norm 100
     model["dense"].weight.grad = torch.full((1, 4), 5.0)  # norm 10
-    norm = clip_gradients(model, TrainingConfig(reading=reading))
+    config = TrainingConfig(reading=reading)
+    norm, found = clipping(gradients(model), config, make_optimiser(model, config).embeddings)
     assert norm.item() == pytest.approx(math.sqrt(10_100))
-    assert model["words"].weight.grad.unique().item() == pytest.approx(50 * scale)
-    assert model["dense"].weight.grad.unique().item() == pytest.approx(5 * scale)
+    assert found.item() == pytest.approx(scale)
+
+
+def test_every_gradient_is_scaled_and_a_stopped_step_moves_nothing():
+    model = nn.Linear(2, 1)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimiser = make_optimiser(model, TrainingConfig())
+    optimiser.learning_rate = 0.5
+    optimiser.step(gradients(model), torch.tensor(0.5), torch.tensor(True))
+    assert all(map(torch.equal, before, model.parameters()))
+    optimiser.step(gradients(model), torch.tensor(0.5), torch.tensor(False))
+    for old, parameter in zip(before, model.parameters(), strict=True):
+        torch.testing.assert_close(parameter, old - 0.25)
+
+
+@pytest.mark.parametrize("name", ["sgd", "adadelta"])
+def test_a_large_embedding_moves_as_a_small_one(monkeypatch, name):
+    def moved(rows):
+        monkeypatch.setattr("nmt.optimiser.SPARSE_FROM", rows)
+        torch.manual_seed(1)
+        model = nn.Embedding(7, 3)
+        optimiser = make_optimiser(model, TrainingConfig(optimiser=name))
+        optimiser.learning_rate = 0.5
+        for words in ([5, 0, 5, 2, 5], [6, 6], [1, 2]):
+            model.zero_grad()
+            (model(torch.tensor(words)) * torch.rand(len(words), 3)).sum().backward()
+            found = gradients(model)
+            norm, scale = clipping(found, TrainingConfig(clip=0.7), optimiser.embeddings)
+            optimiser.step(found, scale, torch.tensor(False))
+        return model, norm, model.weight.detach()
+
+    small, norm, expected = moved(8)
+    large, norm_of_large, weight = moved(7)
+    assert (small.sparse, large.sparse) == (False, name == "sgd")
+    torch.testing.assert_close(norm_of_large, norm)
+    torch.testing.assert_close(weight, expected)
 
 
 def test_adadelta_is_zeiler_s():
@@ -110,7 +147,7 @@ def test_adadelta_is_zeiler_s():
     x, square, delta = 1.0, 0.0, 0.0
     for gradient in (2.0, -1.0, 0.5):
         weight.grad = torch.tensor([gradient])
-        optimiser.step()
+        optimiser.step(gradients(nn.ParameterList([weight])), torch.tensor(1.0), torch.tensor(False))
         square = 0.95 * square + 0.05 * gradient**2
         change = -math.sqrt(delta + 1e-6) / math.sqrt(square + 1e-6) * gradient
         delta = 0.95 * delta + 0.05 * change**2
@@ -369,7 +406,7 @@ def test_a_crash_anywhere_leaves_no_trace_in_the_result(tmp_path, undisturbed, s
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
 @pytest.mark.parametrize(
     ("owner", "name", "at", "update"),
-    [(nmt.training, "clip_gradients", 7, 7), (nmt.training, "perplexity", 1, 5), (Progress, "trained", 10, 10)],
+    [(nmt.training, "clipping", 7, 7), (nmt.training, "perplexity", 1, 5), (Progress, "trained", 10, 10)],
 )
 def test_a_signal_saves_and_the_rerun_continues(tmp_path, undisturbed, number, owner, name, at, update):
     handler = signal.getsignal(number)
@@ -386,7 +423,7 @@ def test_a_signal_saves_and_the_rerun_continues(tmp_path, undisturbed, number, o
 
 def test_a_finished_run_is_not_trained_again(tmp_path, undisturbed, monkeypatch):
     small_run(tmp_path, "state")
-    strike(monkeypatch, nmt.training, "clip_gradients", 1, crash)
+    strike(monkeypatch, nmt.training, "clipping", 1, crash)
     assert outcome(*small_run(tmp_path, "state")) == undisturbed[0]
 
 

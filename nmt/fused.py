@@ -458,7 +458,7 @@ def attention_parts(model: LuongModel, source: Attended) -> tuple[Tensor | None,
 
 
 def drop_embedded(model: LuongModel, embedded: Tensor) -> tuple[Tensor, list[Tensor | None]]:
-    """The embedded words (target, batch, embedding), dropout done, and the masks of what else the layers read."""
+    """The embedded words as (target, batch, embedding), dropout done, and the masks of what else the layers read."""
     embedded, masks = embedded.transpose(0, 1), dropout_masks(model.decoder, embedded)
     if masks[0] is not None:
         of_embedded, masks[0] = masks[0].split([model.config.embedding, model.config.hidden], 2)
@@ -467,10 +467,16 @@ def drop_embedded(model: LuongModel, embedded: Tensor) -> tuple[Tensor, list[Ten
 
 
 def dropout_masks(decoder: StackedLSTM, embedded: Tensor) -> list[Tensor | None]:
-    """Of the input of each layer, (time, batch, input), drawn as the plain path draws them: one seed, one result."""
+    """Of the input of each layer, (time, batch, input), drawn as the plain path draws them: one seed, one result.
+
+    But on a GPU all steps at once, since there a call costs more than what it draws.
+    """
     if not decoder.training or decoder.dropout == 0:
         return [None] * len(decoder.layers)
     batch, time, _ = embedded.shape
+    if embedded.is_cuda:
+        shapes = [(time, batch, layer.input_size) for layer in decoder.layers]
+        return [F.dropout(embedded.new_ones(shape), decoder.dropout) for shape in shapes]
     ones = [embedded.new_ones(batch, layer.input_size) for layer in decoder.layers]
     drawn = [[F.dropout(each, decoder.dropout) for each in ones] for _ in range(time)]
     return [torch.stack(masks) for masks in zip(*drawn, strict=True)]

@@ -58,9 +58,9 @@ class CudaRecorder:
         torch.cuda.current_stream().wait_stream(self.stream)
 
     def record(self, step: Callable[[], None]) -> torch.cuda.CUDAGraph:
-        """Record the step as a graph."""
+        """Record the step as a graph; what other threads do meanwhile (batches, in page-locked memory) is let be."""
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
+        with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"):
             step()
         return graph
 

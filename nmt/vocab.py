@@ -19,13 +19,20 @@ def split_words(line: str) -> list[str]:
     return [word for word in line.split(" ") if word]
 
 
+class _Indices(dict[str, int]):
+    """From words to indices, that of `<unk>` for any other word."""
+
+    def __missing__(self, word: str) -> int:
+        return UNK
+
+
 class Vocabulary:
     """A list of words, the specials `<unk>` `<s>` `</s>` first; a word's index is its place in the list."""
 
     def __init__(self, words: Sequence[str], name: str = "vocabulary") -> None:
         """Check and keep the words; ValueError names `name` and the line of the word that is wrong."""
         self.words = list(words)
-        self._index: dict[str, int] = {}
+        self._index = _Indices()
         if tuple(self.words[: len(SPECIALS)]) != SPECIALS:
             raise ValueError(
                 f"{name}, lines 1-3: expected {' '.join(SPECIALS)}, found {' '.join(self.words[: len(SPECIALS)])!r}; "
@@ -57,11 +64,11 @@ class Vocabulary:
 
     def index(self, word: str) -> int:
         """The index of a word; that of `<unk>` if it is not known."""
-        return self._index.get(word, UNK)
+        return self._index[word]
 
     def encode(self, words: Iterable[str]) -> np.ndarray:
         """Indices of the words; (words,) int32."""
-        return np.array([self._index.get(word, UNK) for word in words], dtype=np.int32)
+        return np.fromiter(map(self._index.__getitem__, words), dtype=np.int32)
 
     def decode(self, indices: Iterable[int]) -> list[str]:
         """The words of the indices."""

@@ -12,10 +12,13 @@ def test_vocabularies_coverage_and_indices(tmp_path, capsys):
     texts = {"train.en": ["b a b", "", "c a b"], "train.de": ["x"], "dev.en": ["a z", "z z"], "dev.de": [""]}
     for name, lines in texts.items():
         write_lines(tmp_path / name, lines)
-    vocabulary.main(texts=tmp_path, size=["en=5", "de=9"], output=tmp_path / "v", cover=["dev"])
+    vocabulary.main(texts=tmp_path, size=["en=5", "de=9"], output=tmp_path / "v", cover=["dev"], threads=1)
     assert read_lines(tmp_path / "v" / "en.txt") == ["<unk>", "<s>", "</s>", "b", "a"]
     assert read_lines(tmp_path / "v" / "de.txt") == ["<unk>", "<s>", "</s>", "x"]
     assert capsys.readouterr().err == "warning: de: 9 words asked for, 4 found; all are taken\n"
+    vocabulary.main(texts=tmp_path, size=["en=5", "de=9"], output=tmp_path / "w", cover=["dev"], threads=2)
+    for name in ("en.txt", "de.txt", "coverage.json"):
+        assert read_lines(tmp_path / "w" / name) == read_lines(tmp_path / "v" / name)
     report = read_json(tmp_path / "v" / "coverage.json")
     assert report["train"]["en"] == {
         "types": 3,
@@ -34,5 +37,6 @@ def test_vocabularies_coverage_and_indices(tmp_path, capsys):
 
 def test_a_text_without_words_is_refused(tmp_path):
     write_lines(tmp_path / "train.en", ["", ""])
+    write_lines(tmp_path / "train.de", ["x"])
     with pytest.raises(ValueError, match=r"train\.en: expected words, found none"):
-        vocabulary.main(texts=tmp_path, size=["en=5"], output=tmp_path / "v")
+        vocabulary.main(texts=tmp_path, size=["en=5", "de=5"], output=tmp_path / "v", threads=2)

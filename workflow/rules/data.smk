@@ -246,7 +246,7 @@ rule vocabulary:
         f"{OUT}/benchmarks/vocabulary.tsv"
     conda:
         "../envs/nmt.yaml"
-    threads: 1
+    threads: threads_of("data")
     resources:
         mem_mb=memory_of("data"),
         runtime=minutes_of("data"),
@@ -259,7 +259,8 @@ rule vocabulary:
     message:
         "Count words, choose the vocabularies"
     shell:
-        "python {input.script:q} --texts {params.texts:q} {params.sizes:q} --output {params.folder:q} > {log:q} 2>&1"
+        "python {input.script:q} --texts {params.texts:q} {params.sizes:q} --output {params.folder:q}"
+        " --threads {threads} > {log:q} 2>&1"
 
 
 rule binarise:

@@ -48,16 +48,22 @@ rule all:
         figures,
         companions,
         f"{OUT}/report.html",
+    message:
+        "Everything is there"
 
 
 rule tables:
     input:
         tables,
+    message:
+        "The tables are there"
 
 
 rule figures:
     input:
         figures,
+    message:
+        "The figures are there"
 
 
 onstart:

@@ -255,8 +255,9 @@ def plain_table(path: Path, width: int = 100) -> str:
 
 
 def ending(results: Path) -> str:
-    """What is said when snakemake is done: the first table, if there is one, and where the report lies."""
-    tables, page = sorted((results / "tables").glob("*table1.json")), results / "report.html"
+    """What is said when snakemake is done: Table 1, or the first there is, and where the report lies."""
+    page, folder = results / "report.html", results / "tables"
+    tables = sorted(folder.glob("*table1.json")) or sorted(folder.glob("*.json"))[:1]
     width = shutil.get_terminal_size((100, 24)).columns
     shown = [plain_table(path, width) for path in tables if read_json(path).get("kind") == "table"]
     return "\n\n".join([*shown, f"The report: {page}" if page.exists() else f"The results: {results}"])

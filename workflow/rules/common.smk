@@ -494,13 +494,13 @@ def sample_flags(wildcards, input):
     flags |= {"--caption": table["caption"], "--note": note(wildcards)}
     flags |= {f"--{sort}": table["samples"][sort] for sort in ("names", "negations", "longest", "others")}
     examples = [part for example in table["samples"]["examples"] for part in ("--example", example)]
-    return [*(part for flag, value in flags.items() for part in (flag, value)), *examples]
+    return [*(f"{flag}={value}" for flag, value in flags.items()), *examples]
 
 
 def heading_flags(wildcards):
     """Title and caption of a figure."""
     figure = EXPERIMENT["figures"][wildcards.figure]
-    return ["--title", figure["title"], "--caption", figure["caption"]]
+    return [f"--title={figure['title']}", f"--caption={figure['caption']}"]
 
 
 def figure_test(figure):

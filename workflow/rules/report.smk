@@ -30,14 +30,14 @@ rule table:
         caption=lambda wildcards: EXPERIMENT["tables"][wildcards.table]["caption"],  # in snakemake's report
         comparisons=lambda wildcards, input: (["--comparisons", *input.comparisons] if input.comparisons else []),
         like_paper=["--like-paper"] if EXPERIMENT["like_paper"] else [],
-        note=note,
+        note=lambda wildcards: f"--note={note(wildcards)}",  # with "=", since snakemake quotes no empty text
         folder=lambda wildcards: f"{results()}/scores",
         stem=subpath(output.csv, strip_suffix=".csv"),
     message:
         "Build {wildcards.table}"
     shell:
         "python {input.script:q} --spec {params.spec:q} --scores {params.folder:q} {params.comparisons:q}"
-        " --reported {input.reported:q} {params.like_paper:q} --note {params.note:q} --output {params.stem:q}"
+        " --reported {input.reported:q} {params.like_paper:q} {params.note:q} --output {params.stem:q}"
         " > {log:q} 2>&1"
 
 
@@ -201,6 +201,7 @@ rule coverage:
         "Count what the vocabularies cover"
     shell:
         "python {input.script:q} --texts {params.texts:q} {params.sizes:q} {params.cover:q} --output {params.folder:q}"
+        " --threads {threads}"
         " > {log:q} 2>&1"
 
 
@@ -249,13 +250,13 @@ rule report:
         runtime=minutes_of("data"),
     params:
         title=EXPERIMENT["title"] or EXPERIMENT["name"],
-        note=note,
+        note=lambda wildcards: f"--summary={note(wildcards)}",
         parts=report_flags,
         benchmarks=f"{OUT}/benchmarks",
     message:
         "Build the report"
     shell:
-        "python {input.script:q} --title {params.title:q} --summary {params.note:q} {params.parts:q}"
+        "python {input.script:q} --title {params.title:q} {params.note:q} {params.parts:q}"
         " --coverage {input.coverage:q} --config {input.config:q} --datasets {input.datasets:q}"
         " --benchmark {params.benchmarks:q}"
         ' --commit "$(git rev-parse HEAD 2>> {log:q} || echo unknown)" --output {output:q} > {log:q} 2>&1'

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import sys
 
 import typer
@@ -79,6 +81,7 @@ def usage_error(error: CommandLineError) -> str:
 
 def main() -> None:
     """The `nmt` command."""
+    atexit.register(gc.freeze)  # else Python at its end looks for garbage among all that torch has loaded: 0.7 s
     sys.exit(run())
 
 

@@ -1,4 +1,4 @@
-"""From raw to tokenised lines: what the characters between words are, and where two texts seem to part."""
+"""Raw lines: what the characters between words are, which pairs are of use, where two texts seem to part."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from nmt.files import iterate_lines
 from nmt.vocab import SPECIALS
-from workflow.tokenising import MosesLines
 
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b]")
 SPECIAL = re.compile("|".join(rf"(?<!\S){re.escape(word)}(?!\S)" for word in SPECIALS))
@@ -36,28 +34,6 @@ def escape_specials(line: str) -> str:
 def unspaced(line: str) -> str:
     """A line without its spaces: the same for a sentence before and after it was tokenised."""
     return line.replace(" ", "")
-
-
-@dataclass(frozen=True)
-class Tokeniser:
-    """Cleaned lines to words parted by single spaces, in one language."""
-
-    language: str
-    kind: str = "moses"  # or "none": the text is tokenised already
-    escape: bool = False
-    aggressive_hyphens: bool = False
-
-    def __post_init__(self) -> None:
-        if self.kind not in ("moses", "none"):
-            raise ValueError(f"tokeniser: expected moses or none, found {self.kind!r}")
-
-    @cached_property
-    def _moses(self) -> MosesLines:
-        return MosesLines(self.language, self.escape, self.aggressive_hyphens)
-
-    def __call__(self, line: str) -> str:
-        """The words of a line that was cleaned; case is kept, and an empty line stays empty."""
-        return escape_specials(self._moses.tokenise(line) if self.kind == "moses" else line)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import Any
 
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
-from sacremoses import MosesDetokenizer, MosesPunctNormalizer
 
 from nmt.files import read_lines
 
@@ -93,6 +92,8 @@ class Surface:
     """Detokenised text of one language, as readers see it; `normalise` levels quotes, dashes and spaces."""
 
     def __init__(self, language: str, escaped: bool):
+        from sacremoses import MosesDetokenizer, MosesPunctNormalizer  # half a second, for the few that need them
+
         self.detokeniser = MosesDetokenizer(lang=language)
         self.normaliser = MosesPunctNormalizer(lang=language)
         self.escaped = escaped  # the tokens hold Moses' XML entities

@@ -18,7 +18,12 @@ sacremoses, by giving it the chunk between two letters. No rule is written a sec
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 from sacremoses import MosesTokenizer
+
+from workflow.cleaning import escape_specials
 
 CHUNKS_KEPT = 200_000  # about 40 MB
 WORD = "Wwww"  # stands for any word that is on no list of abbreviations
@@ -86,3 +91,25 @@ class MosesLines(dict[str, str]):
         if plain and word and word != WORD and word not in self._abbreviations:
             return self[f"{WORD}. {follows}"].replace(WORD, word)
         return " ".join(self._moses.tokenize(f"A {chunk} {follows}", **self._options)[1:-1])
+
+
+@dataclass(frozen=True)
+class Tokeniser:
+    """Cleaned lines to words parted by single spaces, in one language."""
+
+    language: str
+    kind: str = "moses"  # or "none": the text is tokenised already
+    escape: bool = False
+    aggressive_hyphens: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("moses", "none"):
+            raise ValueError(f"tokeniser: expected moses or none, found {self.kind!r}")
+
+    @cached_property
+    def _moses(self) -> MosesLines:
+        return MosesLines(self.language, self.escape, self.aggressive_hyphens)
+
+    def __call__(self, line: str) -> str:
+        """The words of a line that was cleaned; case is kept, and an empty line stays empty."""
+        return escape_specials(self._moses.tokenise(line) if self.kind == "moses" else line)

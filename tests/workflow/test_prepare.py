@@ -8,8 +8,9 @@ import pytest
 from sacremoses import MosesTokenizer
 
 from nmt.files import read_json, read_lines
-from workflow.cleaning import Tokeniser, clean, escape_specials, parting_line
+from workflow.cleaning import clean, escape_specials, parting_line
 from workflow.scripts import prepare as script
+from workflow.tokenising import Tokeniser
 
 ENGLISH = [
     "Mr. Smith's \"well-known\" cost: 1,000.50 (i.e. £5) isn't...  O'Neill , says A.B.",

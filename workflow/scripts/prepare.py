@@ -24,9 +24,10 @@ from typing import Annotated, Any
 import typer
 
 from nmt.files import atomic_path, write_json
-from workflow.cleaning import Filter, Tokeniser, check_parallel, clean, raw_lines, unspaced
+from workflow.cleaning import Filter, check_parallel, clean, raw_lines, unspaced
 from workflow.cli import labelled_path, run
 from workflow.progress import bytes_done
+from workflow.tokenising import Tokeniser
 
 LINES_A_CHUNK = 500
 Blocks = tuple[bytes, ...]  # some whole lines in each language

@@ -32,6 +32,7 @@ class Decoding:
     forbid_unknown: never generate `<unk>`.
     best: hypotheses returned a sentence, best first.
     token_budget: at most this many beam x source positions in a batch (or one sentence).
+    precision: what products read, `float32` or `bfloat16`; probabilities are float32 in any case.
     """
 
     beam: int = 12
@@ -43,6 +44,7 @@ class Decoding:
     forbid_unknown: bool = False
     best: int = 1
     token_budget: int = 32768
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         for field in ("beam", "maximum_finished", "best", "token_budget"):
@@ -52,6 +54,8 @@ class Decoding:
             raise ValueError(f"decoding: expected 0 <= shortest <= longest, found {self.shortest} and {self.longest}")
         if self.alignment_step not in ("predicting", "input"):
             raise ValueError(f"decoding: alignment_step is {self.alignment_step!r}, expected 'predicting' or 'input'")
+        if self.precision not in ("float32", "bfloat16"):
+            raise ValueError(f"decoding: precision is {self.precision!r}, expected 'float32' or 'bfloat16'")
 
     def word_limits(self, source_length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Fewest and most output words, `</s>` not counted; two (batch,) int64."""
@@ -123,12 +127,13 @@ class _History:
 
 
 @contextmanager
-def evaluating(model: TranslationModel) -> Iterator[None]:
-    """Without gradients and dropout; the model's mode is put back afterwards."""
+def evaluating(model: TranslationModel, decoding: Decoding, device: torch.device) -> Iterator[None]:
+    """Without gradients and dropout, in the precision asked for; the model's mode is put back afterwards."""
     training = model.training
     model.eval()
     try:
-        with torch.inference_mode():
+        lower = decoding.precision == "bfloat16"
+        with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=lower):
             yield
     finally:
         model.train(training)
@@ -147,7 +152,7 @@ def beam_search(
     source: (batch, source) int64, right-padded, no empty sentence; source_length: (batch,).
     Raises ValueError if a sentence has no hypothesis of finite log-probability.
     """
-    with evaluating(model):
+    with evaluating(model, decoding, source.device):
         history = _search(model, source, source_length, decoding)
         return _hypotheses(history, source.shape[1], source_length.cpu().numpy(), decoding)
 
@@ -303,8 +308,8 @@ def force(
 ) -> list[Hypothesis]:
     """Forced decoding: the log-probability (`</s>` included) and attention of given translations, in the order given.
 
-    sources, targets: word indices, without `</s>`; an empty target is allowed. Of `decoding`, only the batch size
-    (beam, token_budget) is used. Raises ValueError for unequal numbers of sentences and for an empty source.
+    sources, targets: word indices, without `</s>`; an empty target is allowed. Of `decoding`, the batch size (beam,
+    token_budget) and the precision are used. Raises ValueError for unequal numbers of sentences and an empty source.
     """
     if len(sources) != len(targets):
         raise ValueError(f"forced decoding: found {len(sources)} sources and {len(targets)} targets, expected equal")
@@ -315,7 +320,7 @@ def force(
     lengths = [max(len(source), len(target) + 1) for source, target in zip(sources, targets, strict=True)]
     for indices in _batches(lengths, decoding):
         batch = make_batch([sources[i] for i in indices], [targets[i] for i in indices]).to(device)
-        with evaluating(model):
+        with evaluating(model, decoding, batch.source.device):
             forced = model.forward(batch)
         log_likelihood = forced.log_likelihood.cpu().double().sum(1).tolist()  # (batch,)
         attention = None if forced.attention is None else forced.attention.float().cpu().numpy()

@@ -12,6 +12,7 @@ import torch
 
 from nmt.search import Decoding, Hypothesis, beam_search, force, translate, translate_best
 from nmt.vocab import BOS, EOS, UNK
+from tests.nmt.test_luong import build
 from tests.nmt.toy import ToyMemory, ToyModel, ToyState
 
 SOURCES = [np.array(words) for words in ([3, 4], [5], [6, 7, 8], [4, 4, 5, 3], [8, 3], [7])]
@@ -126,6 +127,18 @@ def test_a_sentence_is_translated_as_if_alone_whatever_the_batch() -> None:
             assert one.words == other.words
             assert one.log_probability == pytest.approx(other.log_probability, rel=1e-6)
             np.testing.assert_allclose(one.attention, other.attention, rtol=1e-6)
+
+
+def test_bfloat16_comes_close_and_keeps_probabilities_in_float32() -> None:
+    """Of the same words, as the two searches may end with different ones."""
+    model = build(("local-p", "general"), input_feeding=True, dtype=torch.float32)
+    sources = [np.array(words) for words in ([3, 4, 5, 6], [7, 10], [8])]
+    found = translate(model, sources, Decoding(beam=3, precision="bfloat16"))
+    exact = force(model, sources, [np.array(hypothesis.words) for hypothesis in found], Decoding())
+    for one, other in zip(found, exact, strict=True):
+        assert one.log_probability != other.log_probability
+        assert one.log_probability == pytest.approx(other.log_probability, rel=0.02)
+        np.testing.assert_allclose(one.attention, other.attention, atol=0.05)
 
 
 def test_finished_sentences_leave_the_batch() -> None:

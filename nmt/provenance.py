@@ -59,10 +59,10 @@ def device_name(device: torch.device | str) -> str:
     if torch.device(device).type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
-    return f"CPU {_processor()}, {threads} thread{'s' if threads > 1 else ''}"
+    return f"CPU {processor()}, {threads} thread{'s' if threads > 1 else ''}"
 
 
-def _processor() -> str:
+def processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,5 +1,6 @@
 """The documentation is true: every example runs, every link and named file is there, the recipes work as written."""
 
+import itertools
 import json
 import os
 import re
@@ -51,6 +52,15 @@ def workspace(texts, tmp_path_factory):
     ):
         (folder / "results/miniature" / kind).mkdir(exist_ok=True)
         shutil.copy(texts / original, folder / "results/miniature" / kind / name)
+    for kind in ("systems", "vocabulary", "binary"):
+        (folder / "results/miniature" / kind).mkdir()
+    system = SYSTEM | {"training": SYSTEM["training"] | {"epochs": 1}}
+    (folder / "results/miniature/systems/global-dot-feed.json").write_text(json.dumps(system))
+    for language in ("en", "de"):
+        shutil.copy(texts / f"{language}.txt", folder / "results/miniature/vocabulary")
+        for part, text in itertools.product(("ids", "offsets"), ("train", "dev")):
+            binary = folder / f"results/miniature/binary/{text}.{language}.{part}.npy"
+            shutil.copy(texts / f"train.{language}.{part}.npy", binary)
     return folder
 
 
@@ -83,6 +93,7 @@ def test_shell_examples_run(workspace, shell):
     assert (workspace / "plain.de").read_text() == source.upper().replace("E", "<unk>")
     assert (workspace / "ensemble.de").read_text() == source.upper().replace("E", "<unk>")
     assert (workspace / "test.talp").read_text().splitlines()[0].startswith("1-1")
+    assert len((workspace / "my-model/curve.jsonl").read_text().splitlines()) == 1
     assert "<svg" in (workspace / "attention.svg").read_text()
     n_best = [line.split(" ||| ") for line in done.stdout.splitlines() if line.startswith("0 ||| ")]
     assert [len(row) for row in n_best] == [3, 3, 3]

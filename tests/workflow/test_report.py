@@ -262,6 +262,8 @@ def test_a_run_ends_with_its_first_table_and_the_report(parts):
     (parts / "report.html").touch()
     said = reporting.ending(parts)
     assert said.startswith("Table 1 & more") and said.endswith(f"The report: {parts / 'report.html'}")
+    (parts / "tables" / "table1.json").rename(parts / "tables" / "widths.json")
+    assert reporting.ending(parts) == said
 
 
 # --- explorer --------------------------------------------------------------------------------------------------------

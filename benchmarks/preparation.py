@@ -34,7 +34,7 @@ from workflow.cli import labelled_path
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = ["step", "processes", "pairs", "seconds", "sentences_per_second", "to_sacremoses_a_core", "efficiency"]
 COLUMNS += ["peak_mb", "rounds", "cpu", "python", "sacremoses", "numpy"]
-SAMPLE = 1_500  # lines of each language
+SAMPLE = 5_000  # lines of each language
 VOCABULARY = 50_000
 
 

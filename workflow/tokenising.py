@@ -1,11 +1,11 @@
-"""sacremoses' Moses tokeniser, word for word but many times as fast: what stands between two spaces is done once.
+"""sacremoses' Moses tokeniser, word for word but several times as fast: what stands between two spaces is done once.
 
 Moses runs some dozen regular expressions over a line, though hardly one looks further than from one space to the next.
 Call what stands between two spaces a chunk. By the rules of sacremoses 0.2.0, a cleaned line's chunks become the same
 words wherever they stand, with these exceptions:
 
-- Symbols are padded with spaces before all else, each by itself. So they are padded here at once, for the whole line,
-  and are chunks of their own. A comma before a space is always parted from its word, and so here, too.
+- Symbols are padded with spaces before all else, each by itself, and a comma before a space is always parted from its
+  word. So a chunk may be cut round its symbols, and before a comma at its end, into smaller chunks.
 - A rule for a comma or an apostrophe looks at the character before and the one after, which at a chunk's edge is a
   space, or else the line's edge. One match may take in the space that the next one needs: only in "' '".
 - A full stop at a chunk's end is parted from it or not by the first character of the next chunk: whether it is a
@@ -63,18 +63,20 @@ class MosesLines(dict[str, str]):
         """The line's words, parted by single spaces."""
         if not line or line[0] in ",'" or line[-1] in ",'" or "' '" in line:
             return " ".join(self._moses.tokenize(line, **self._options))
-        chunks = self._pad(r" \1 ", line).replace(", ", " , ").split()
-        if "." in line:
-            for index, chunk in enumerate(chunks):
-                if chunk[-1] == ".":
-                    chunks[index] += " " + self._kind("".join(chunks[index + 1 : index + 2]))
+        return self._join(line.split(" "), OTHER)
+
+    def _join(self, chunks: list[str], follows: str) -> str:
+        """The words of chunks, before one of the kind `follows`."""
+        for index, chunk in enumerate(chunks):
+            if chunk[-1] == ".":
+                chunks[index] += " " + (self._kind(chunks[index + 1]) if index + 1 < len(chunks) else follows)
         return " ".join(map(self.__getitem__, chunks))
 
     def _kind(self, chunk: str) -> str:
-        """What a chunk (none at the line's end) is to a full stop before it."""
-        if chunk[:1] in self._moses.lower:
+        """What a chunk is to a full stop before it."""
+        if chunk[0] in self._moses.lower:
             return SMALL
-        return DIGIT if "0" <= chunk[:1] <= "9" else OTHER
+        return DIGIT if "0" <= chunk[0] <= "9" else OTHER
 
     def __missing__(self, key: str) -> str:
         words = self._words(*key.split(" "))
@@ -90,6 +92,9 @@ class MosesLines(dict[str, str]):
             return chunk  # no rule is about letters and digits alone
         if plain and word and word != WORD and word not in self._abbreviations:
             return self[f"{WORD}. {follows}"].replace(WORD, word)
+        parts = self._pad(r" \1 ", chunk + " ").replace(", ", " , ").split()
+        if len(parts) > 1:
+            return self._join(parts, follows)
         return " ".join(self._moses.tokenize(f"A {chunk} {follows}", **self._options)[1:-1])
 
 

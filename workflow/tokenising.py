@@ -57,6 +57,7 @@ class MosesLines(dict[str, str]):
         self._moses = _Moses(language)
         self._options = {"escape": escape, "aggressive_dash_splits": aggressive_hyphens}
         self._pad = self._moses.PAD_NOT_ISALNUM[0].sub
+        self._inert = self._moses.alnum | (set() if aggressive_hyphens else {"-"})  # no rule is about these alone
         self._abbreviations = self._moses.NONBREAKING_PREFIXES | self._moses.NUMERIC_ONLY_PREFIXES
 
     def tokenise(self, line: str) -> str:
@@ -87,9 +88,9 @@ class MosesLines(dict[str, str]):
 
     def _words(self, chunk: str, follows: str = OTHER) -> str:
         word = chunk.removesuffix(".")
-        plain = self._moses.alnum.issuperset(word) and "MULTI" not in word  # which is sacremoses' own for several dots
+        plain = self._inert.issuperset(word) and "MULTI" not in word  # which is sacremoses' own for several dots
         if plain and word == chunk:
-            return chunk  # no rule is about letters and digits alone
+            return chunk
         if plain and word and word != WORD and word not in self._abbreviations:
             return self[f"{WORD}. {follows}"].replace(WORD, word)
         parts = self._pad(r" \1 ", chunk + " ").replace(", ", " , ").split()

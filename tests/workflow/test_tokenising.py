@@ -13,7 +13,7 @@ from workflow.cli import labelled_path
 from workflow.tokenising import MosesLines
 
 LANGUAGES = ["en", "de", "fr", "it", "cs"]
-LINES = 400  # of each kind, language and choice of options
+LINES = 250  # of each kind, language and choice of options
 REAL = "TOKENISER_TEXTS"
 
 CLASSES: dict[str, list[str]] = {}  # a few characters of each Unicode category, spaces and surrogates aside

@@ -4,7 +4,7 @@ The pipeline's own scripts run as snakemake runs them: prepare (tokenise, filter
 each language is a job of its own. In each round they run on every number of processes, and before each as many
 processes tokenise a sample by sacremoses alone, which have nothing to do with each other: their efficiency is what the
 machine itself allows. Seconds are medians of the rounds, and efficiency is their ratio. Memory is what all processes of
-a step hold together (pages that they share counted once), looked at ten times a second, the most of any round.
+a step hold together (pages that they share counted once), looked at once a second, the most of any round.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ COLUMNS = ["step", "processes", "pairs", "seconds", "sentences_per_second", "to_
 COLUMNS += ["peak_mb", "rounds", "cpu", "python", "sacremoses", "numpy"]
 SAMPLE = 5_000  # lines of each language
 VOCABULARY = 50_000
+SECONDS_BETWEEN_LOOKS = 1.0  # at the memory, which takes the processes' time, too
 
 
 def held(processes: list[subprocess.Popen]) -> float:
@@ -56,11 +57,13 @@ def at_once(commands: list[list[str]], processes: int) -> tuple[float, float]:
     """Run the commands, so many at a time; wall seconds and the most MB."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     waiting, running, most, begun = list(commands), [], 0.0, time.perf_counter()
+    due = begun + SECONDS_BETWEEN_LOOKS
     while waiting or running:
         while waiting and len(running) < processes:
             running.append(subprocess.Popen([sys.executable, *waiting.pop(0)], cwd=ROOT, env=environment))
-        most = max(most, held(running))
-        time.sleep(0.1)
+        if time.perf_counter() > due:
+            most, due = max(most, held(running)), time.perf_counter() + SECONDS_BETWEEN_LOOKS
+        time.sleep(0.02)
         for process in [each for each in running if each.poll() is not None]:
             running.remove(process)
             if process.returncode:

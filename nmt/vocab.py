@@ -84,7 +84,5 @@ def build_vocabulary(counts: Counter[str], size: int) -> Vocabulary:
     if size <= len(SPECIALS):
         raise ValueError(f"vocabulary size: found {size}, expected more than the {len(SPECIALS)} special words")
     words = sorted(word for word in counts if word not in SPECIALS)
-    frequent = sorted(
-        words, key=counts.__getitem__, reverse=True
-    )  # keeps the order of equals; twice as fast as one sort
+    frequent = sorted(words, key=counts.__getitem__, reverse=True)  # stable
     return Vocabulary([*SPECIALS, *frequent[: size - len(SPECIALS)]])

@@ -35,10 +35,9 @@ def load(model: NMTModel, ours: dict[str, Tensor], layers: int) -> None:
             weights[f"decoder.rnn.layers.{layer}.{part}"] = ours[f"decoder.layers.{layer}.{part}_l0"]
     weights["decoder.attn.linear_in.weight"] = ours["attention.score.project.weight"].t()
     weights["decoder.attn.linear_out.weight"] = ours["combine.weight"]
-    model.load_state_dict(None)
-    torch.nn.Module.load_state_dict(model, weights | {})
-    model.generator.weight.data = with_blank(ours["output.weight"])
-    model.generator.bias.data.zero_()[PAD] = -1e9
+    weights["generator.weight"] = with_blank(ours["output.weight"])
+    weights["generator.bias"][PAD] = -1e9
+    torch.nn.Module.load_state_dict(model, weights)
     model.eval()
 
 

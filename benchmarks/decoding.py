@@ -1,0 +1,117 @@
+"""Sentences a second of batched beam search: this package and OpenNMT-py in turns, on a CPU, with the same weights.
+
+The model (2 x 256, vocabulary 8,000, input feeding, general score) is trained here for a minute or two to repeat
+sentences that count up, so that its distributions are as sharp as a trained model's and hypotheses end by themselves.
+Both systems search it in their own process and their own Python; OpenNMT-py at the fastest of a few batch sizes. The
+share of sentences that both translate alike is told: their rules for when to stop differ.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from common import RESULTS, ROOT, Worker, machine, write_csv
+
+from nmt.attention import AttentionConfig
+from nmt.batching import make_batch
+from nmt.luong import LuongConfig, LuongModel
+from nmt.vocab import SPECIALS
+
+SIZES = {"layers": 2, "hidden": 256, "vocabulary": 8000}
+COUNTED = 200  # words that occur
+BATCHES = (16, 32, 64, 128)  # sentences, of which OpenNMT-py's fastest is taken
+
+
+def draw(rng: np.random.Generator, pairs: int, shortest: int, longest: int) -> list[np.ndarray]:
+    """Sentences that count up from a random word."""
+    lengths = rng.integers(shortest, longest + 1, pairs)
+    return [len(SPECIALS) + (rng.integers(COUNTED) + np.arange(length)) % COUNTED for length in lengths]
+
+
+def train(path: Path, updates: int) -> None:
+    """Write the weights and 3,000 sentences to translate."""
+    rng = np.random.default_rng(1)
+    vocabulary, layers, hidden = SIZES["vocabulary"], SIZES["layers"], SIZES["hidden"]
+    config = LuongConfig(
+        vocabulary, vocabulary, layers, hidden, hidden, input_feeding=True, attention=AttentionConfig()
+    )
+    model = LuongModel(config)
+    model.initialise(torch.Generator().manual_seed(1))
+    adam = torch.optim.Adam(model.parameters(), lr=2e-3)
+    for update in range(updates):
+        length = rng.integers(5, 29)
+        sentences = draw(rng, 32, length - 1, length + 1)
+        batch = make_batch(sentences, sentences)
+        loss = -model(batch).log_likelihood.sum() / batch.target_words
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        if update % 50 == 0:
+            print(f"update {update} of {updates}: cost a word {loss.item():.3f}", file=sys.stderr)
+    sources = [sentence.tolist() for sentence in draw(rng, 3000, 5, 28)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    torch.save({"weights": model.state_dict(), "sources": sources}, path)
+
+
+def measure(workers: list[Worker], beam: int, sentences: int, turns: int, shown: dict[str, Any]) -> list[dict]:
+    """A row a system, ours first."""
+    fastest = {worker: {"beam": beam} for worker in workers}
+    for worker in workers[1:]:
+        requests = [{"beam": beam, "batch": size} for size in BATCHES]
+        fastest[worker] = min(requests, key=lambda request: worker.ask(**request)["seconds"])
+    answers = {worker: [worker.ask(**fastest[worker])] for worker in workers}
+    for _ in range(turns):
+        for worker in workers:
+            answers[worker].append(worker.ask(**fastest[worker]))
+    medians = [statistics.median(answer["seconds"] for answer in answers[worker][1:]) for worker in workers]
+    ours = answers[workers[0]][0]["translations"]
+    rows = []
+    for worker, median in zip(workers, medians, strict=True):
+        found = answers[worker][0]["translations"]
+        rows.append({
+            "beam": beam, "system": worker.facts["system"], **shown,
+            "batch": fastest[worker].get("batch", ""),
+            "sentences": sentences,
+            "seconds": f"{median:.2f}",
+            "sentences_per_second": f"{sentences / median:.1f}",
+            "ours_is_faster_by": f"{median / medians[0]:.2f}",
+            "words_per_sentence": f"{statistics.mean(map(len, found)):.1f}",
+            "same_as_ours": f"{statistics.mean(a == b for a, b in zip(ours, found, strict=True)):.3f}",
+            "turns": turns,
+            **{key: worker.facts[key] for key in ("torch", "python")},
+            "machine": machine(),
+        })  # fmt: skip
+    return rows
+
+
+def main(
+    opennmt: Annotated[Path | None, typer.Option(help="Python that has OpenNMT-py 3.5.1")] = None,
+    beam: Annotated[list[int] | None, typer.Option(help="repeatable; 5 and 12 if left out")] = None,
+    sentences: Annotated[int, typer.Option(help="to translate")] = 128,
+    threads: Annotated[int, typer.Option(help="of torch")] = 2,
+    turns: Annotated[int, typer.Option(help="of each system, after one to warm up")] = 5,
+    updates: Annotated[int, typer.Option(help="to train for, if the model is not there")] = 400,
+    model: Annotated[Path, typer.Option(help="made if it is not there")] = ROOT / "results" / "benchmarks" / "model.pt",
+    output: Annotated[Path, typer.Option(help="CSV file")] = RESULTS / "decoding_cpu.csv",
+) -> None:
+    """Measure ours, and OpenNMT-py beside it if its Python is given."""
+    torch.set_num_threads(threads)
+    if not model.exists():
+        train(model, updates)
+    sizes = {**SIZES, "threads": threads, "model": str(model.resolve()), "sentences": sentences}
+    pythons = {"decode_ours": Path(sys.executable), "decode_opennmt": opennmt}
+    workers = [Worker(python, script, sizes) for script, python in pythons.items() if python is not None]
+    shown = {**SIZES, "threads": threads}
+    write_csv(output, [row for b in beam or (5, 12) for row in measure(workers, b, sentences, turns, shown)])
+    for worker in workers:
+        worker.close()
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,72 @@
+"""The figures of benchmarks/results: one SVG beside each CSV file that `FIGURES` names."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import typer
+from common import RESULTS
+from matplotlib.axes import Axes
+
+from nmt.files import atomic_path
+
+
+@dataclass(frozen=True)
+class Figure:
+    """How to draw a CSV file's rows: `value` over `x`, one colour each `series`; bars, or lines where x is a number."""
+
+    x: str
+    series: str
+    value: str
+    title: str
+    lines: bool = False
+
+
+FIGURES = {
+    "training_cpu": Figure("size", "system", "words_per_second", "Training on a CPU: target words a second"),
+    "decoding_cpu": Figure("beam", "system", "sentences_per_second", "Beam search on a CPU: sentences a second"),
+}
+
+
+def draw(rows: list[dict[str, str]], figure: Figure, axes: Axes) -> None:
+    """Draw the rows; a series has at most one value at each x."""
+    places = list(dict.fromkeys(row[figure.x] for row in rows))
+    names = list(dict.fromkeys(row[figure.series] for row in rows))
+    for number, name in enumerate(names):
+        points = {row[figure.x]: float(row[figure.value]) for row in rows if row[figure.series] == name}
+        if figure.lines:
+            axes.plot([float(x) for x in points], list(points.values()), marker="o", label=name)
+            continue
+        width = 0.8 / len(names)
+        offsets = [places.index(x) + (number - (len(names) - 1) / 2) * width for x in points]
+        bars = axes.bar(offsets, list(points.values()), width * 0.95, label=name)
+        axes.bar_label(bars, fmt="{:,.0f}", fontsize=8)
+    if not figure.lines:
+        axes.set_xticks(range(len(places)), places)
+    axes.set_xlabel(figure.x.replace("_", " "))
+    axes.set_ylim(bottom=0)
+    axes.set_title(figure.title, loc="left", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
+
+
+def main(results: Path = RESULTS) -> None:
+    """Draw every figure whose CSV file is there."""
+    plt.rcParams["svg.hashsalt"] = "benchmarks"  # the same bytes from the same numbers
+    for name, figure in FIGURES.items():
+        path = results / f"{name}.csv"
+        if not path.exists():
+            continue
+        canvas, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+        draw(list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))), figure, axes)
+        with atomic_path(path.with_suffix(".svg")) as temporary:
+            canvas.savefig(temporary, format="svg", metadata={"Date": None})
+        plt.close(canvas)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,9 @@ class Worker:
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """Send a request and wait for its answer; RuntimeError if the process ends instead."""
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
+        with suppress(BrokenPipeError):  # it has ended, which its silence will tell
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +61,8 @@ def main(results: Path = RESULTS) -> None:
         if not path.exists():
             continue
         canvas, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
-        draw(list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))), figure, axes)
+        with path.open(encoding="utf-8") as file:
+            draw(list(csv.DictReader(file)), figure, axes)
         with atomic_path(path.with_suffix(".svg")) as temporary:
             canvas.savefig(temporary, format="svg", metadata={"Date": None})
         plt.close(canvas)

@@ -1,6 +1,6 @@
 """Sentences a second of batched beam search: this package and OpenNMT-py in turns, on a CPU, with the same weights.
 
-The model (2 x 256, vocabulary 8,000, input feeding, general score) is trained here for a minute or two to repeat
+The model (2 x 256, vocabulary 8,000, input feeding, general score) is trained here for a minute or so to repeat
 sentences that count up, so that its distributions are as sharp as a trained model's and hypotheses end by themselves.
 Both systems search it in their own process and their own Python; OpenNMT-py at the fastest of a few batch sizes. The
 share of sentences that both translate alike is told: their rules for when to stop differ.
@@ -21,7 +21,7 @@ from common import RESULTS, ROOT, Worker, machine, write_csv
 from nmt.attention import AttentionConfig
 from nmt.batching import make_batch
 from nmt.luong import LuongConfig, LuongModel
-from nmt.vocab import SPECIALS
+from nmt.vocab import BOS, SPECIALS
 
 SIZES = {"layers": 2, "hidden": 256, "vocabulary": 8000}
 COUNTED = 40  # words that occur
@@ -35,13 +35,14 @@ def draw(rng: np.random.Generator, pairs: int, shortest: int, longest: int) -> l
 
 
 def train(path: Path, updates: int) -> None:
-    """Write the weights and 3,000 sentences to translate."""
+    """Write the weights and 3,000 sentences to translate.
+
+    Only the words that occur are trained. The others get embeddings of zero and twice the output row of `<s>`, which
+    never occurs either, so that the softmax is as wide as asked for and gives them next to nothing.
+    """
     rng = np.random.default_rng(1)
-    vocabulary, layers, hidden = SIZES["vocabulary"], SIZES["layers"], SIZES["hidden"]
-    config = LuongConfig(
-        vocabulary, vocabulary, layers, hidden, hidden, input_feeding=True, attention=AttentionConfig()
-    )
-    model = LuongModel(config)
+    known, layers, hidden = len(SPECIALS) + COUNTED, SIZES["layers"], SIZES["hidden"]
+    model = LuongModel(LuongConfig(known, known, layers, hidden, hidden, input_feeding=True, attention=AttentionConfig()))
     model.initialise(torch.Generator().manual_seed(1))
     adam = torch.optim.Adam(model.parameters(), lr=1e-2)
     for update in range(updates):
@@ -55,9 +56,13 @@ def train(path: Path, updates: int) -> None:
         adam.step()
         if update % 25 == 0:
             print(f"update {update} of {updates}: cost a word {loss.item():.3f}", file=sys.stderr)
+    weights, never = model.state_dict(), 2 * model.output.weight.detach()[BOS]
+    for name, row in (("source_embedding", 0 * never), ("target_embedding", 0 * never), ("output", never)):
+        new = row.expand(SIZES["vocabulary"] - known, hidden)
+        weights[f"{name}.weight"] = torch.cat([weights[f"{name}.weight"], new])
     sources = [sentence.tolist() for sentence in draw(rng, 3000, 5, 28)]
     path.parent.mkdir(parents=True, exist_ok=True)
-    torch.save({"weights": model.state_dict(), "sources": sources}, path)
+    torch.save({"weights": weights, "sources": sources}, path)
 
 
 def measure(workers: list[Worker], beam: int, sentences: int, turns: int, shown: dict[str, Any]) -> list[dict]:

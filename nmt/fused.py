@@ -23,7 +23,7 @@ from nmt import attention as plain
 from nmt.attention import Attended, Attention, positions
 
 if TYPE_CHECKING:
-    from nmt.luong import LuongMemory, LuongModel
+    from nmt.luong import LuongMemory, LuongModel, LuongState
     from nmt.recurrence import StackedLSTM
 
 
@@ -480,6 +480,42 @@ def dropout_masks(decoder: StackedLSTM, embedded: Tensor) -> list[Tensor | None]
     ones = [embedded.new_ones(batch, layer.input_size) for layer in decoder.layers]
     drawn = [[F.dropout(each, decoder.dropout) for each in ones] for _ in range(time)]
     return [torch.stack(masks) for masks in zip(*drawn, strict=True)]
+
+
+# ---------------------------------------------------------------- one step without gradients
+
+
+def product(parts: list[Tensor], weight: Tensor) -> Tensor:
+    """W [a; b; ..] of (rows, ..) parts, which are not put side by side."""
+    first, *others = zip(parts, weight.split([part.shape[1] for part in parts], 1), strict=True)
+    total = F.linear(*first)
+    for part, of_part in others:
+        total.addmm_(part, of_part.t())
+    return total
+
+
+def advance(
+    model: LuongModel, memory: LuongMemory, state: LuongState, embedded: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """The fast form of `LuongModel._advance` in a search: new h, c, h~ and a_t (rows, source)."""
+    n, minus_one = model.config.hidden, embedded.new_full((), -1.0)
+    hidden, cell = torch.empty_like(state.hidden), torch.empty_like(state.cell)
+    read = [embedded, state.attentional] if model.config.input_feeding else [embedded]
+    for layer, h, c, new_h, new_c in zip(model.decoder.layers, state.hidden, state.cell, hidden, cell, strict=True):
+        gates = product(read, layer.weight_ih_l0).addmm_(h, layer.weight_hh_l0.t())
+        gates[:, 2 * n : 3 * n] *= 2  # tanh x = 2 sigmoid(2x) - 1
+        i, f, g, o = gates.sigmoid_().split(n, 1)
+        torch.add(minus_one, g, alpha=2, out=g)
+        torch.mul(f, c, out=new_c).addcmul_(i, g)
+        torch.mul(o, squash(new_c.clone(), minus_one), out=new_h)
+        read = [new_h]
+    top = hidden[-1]
+    if model.attention is None:
+        return hidden, cell, top, None
+    time = torch.full((1,), state.time + 1, device=top.device)
+    context, weights = model.attention(top.unflatten(0, (len(memory.length), -1)), memory.source, time)
+    attentional = squash(product([context.flatten(0, 1), top], model.combine.weight), minus_one)
+    return hidden, cell, attentional, weights.flatten(0, 1)
 
 
 # ---------------------------------------------------------------- words

@@ -159,9 +159,14 @@ class LuongModel(TranslationModel):
 
     def step(self, memory: LuongMemory, state: LuongState, previous: Tensor) -> Step:
         """See `TranslationModel.step`."""
-        state, attention = self._advance(memory, state, self.target_embedding(previous))
-        log_probability = torch.log_softmax(self.output(state.attentional), 1)
-        return Step(log_probability, attention, state)
+        embedded = self.target_embedding(previous)
+        if self.fast_path() is fused and not (self.training or torch.is_grad_enabled()):
+            *states, attention = fused.advance(self, memory, state, embedded)
+            state = LuongState(*states, state.time + 1)
+            logits = self.output(state.attentional)
+            return Step(torch.log_softmax(logits, 1, out=logits), attention, state)
+        state, attention = self._advance(memory, state, embedded)
+        return Step(torch.log_softmax(self.output(state.attentional), 1), attention, state)
 
     def _advance(self, memory: LuongMemory, state: LuongState, embedded: Tensor) -> tuple[LuongState, Tensor | None]:
         """Read one embedded word a row: the new state, and a_t (rows, source)."""

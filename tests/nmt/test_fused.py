@@ -106,6 +106,32 @@ def test_inference_mode_gives_the_same_and_leaves_training_alone():
     assert torch.equal(without, likelihood)
 
 
+@pytest.mark.parametrize("input_feeding", [False, True])
+@pytest.mark.parametrize("attention", ATTENTIONS, ids=attention_id)
+def test_a_step_of_a_search_is_the_plain_step(attention, input_feeding):
+    """Two hypotheses a sentence, two layers, three steps; what a step was given stays as it was."""
+    model = build(attention, fast=True, layers=2, input_feeding=input_feeding).eval()
+    batch = make_batch(PAIRS)
+
+    def steps():
+        memory = model.encode(batch.source, batch.source_length)
+        state = model.start(memory).select(torch.arange(len(PAIRS)).repeat_interleave(2))
+        taken = []
+        for t in range(3):
+            taken.append(model.step(memory, state, torch.arange(len(PAIRS) * 2) % 5 + t))
+            state = taken[-1].state
+        return taken
+
+    with torch.no_grad():
+        fast = steps()
+    for searching, plain in zip(fast, steps(), strict=True):
+        torch.testing.assert_close(searching.log_probability, plain.log_probability.detach(), atol=1e-12, rtol=0)
+        torch.testing.assert_close(vars(searching.state), vars(plain.state), atol=1e-12, rtol=0)
+        assert (searching.attention is None) == (attention is None)
+        if attention is not None:
+            torch.testing.assert_close(searching.attention, plain.attention.detach(), atol=1e-12, rtol=0)
+
+
 @pytest.mark.parametrize("attention", [None, ("local-p", "concat")], ids=attention_id)
 def test_what_a_batch_held_is_freed_without_the_garbage_collector(attention):
     model = build(attention, input_feeding=True)

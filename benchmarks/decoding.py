@@ -42,7 +42,9 @@ def train(path: Path, updates: int) -> None:
     """
     rng = np.random.default_rng(1)
     known, layers, hidden = len(SPECIALS) + COUNTED, SIZES["layers"], SIZES["hidden"]
-    model = LuongModel(LuongConfig(known, known, layers, hidden, hidden, input_feeding=True, attention=AttentionConfig()))
+    model = LuongModel(
+        LuongConfig(known, known, layers, hidden, hidden, input_feeding=True, attention=AttentionConfig())
+    )
     model.initialise(torch.Generator().manual_seed(1))
     adam = torch.optim.Adam(model.parameters(), lr=1e-2)
     for update in range(updates):

@@ -7,7 +7,6 @@ source from its `</s>` back to its first word; OpenNMT-py is given the words in 
 from __future__ import annotations
 
 import time
-from itertools import chain
 
 import onmt
 import torch

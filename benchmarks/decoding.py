@@ -101,7 +101,7 @@ def measure(workers: list[Worker], beam: int, sentences: int, turns: int, shown:
 def main(
     opennmt: Annotated[Path | None, typer.Option(help="Python that has OpenNMT-py 3.5.1")] = None,
     beam: Annotated[list[int] | None, typer.Option(help="repeatable; 5 and 12 if left out")] = None,
-    sentences: Annotated[int, typer.Option(help="to translate")] = 128,
+    sentences: Annotated[int, typer.Option(help="to translate")] = 64,
     threads: Annotated[int, typer.Option(help="of torch")] = 2,
     turns: Annotated[int, typer.Option(help="of each system, after one to warm up")] = 5,
     updates: Annotated[int, typer.Option(help="to train for, if the model is not there")] = 150,

@@ -531,10 +531,11 @@ class WordLikelihood(torch.autograd.Function):
         states = attentional.flatten(0, 1).index_select(0, real)  # (words, hidden)
         word = words.flatten().index_select(0, real).unsqueeze(1)
         logits = states @ weight.t()  # (words, vocabulary)
-        torch.log_softmax(logits, 1, out=logits)
-        likelihood = logits.gather(1, word).squeeze(1)
+        of_word, (largest, at) = logits.gather(1, word), logits.max(1, keepdim=True)
+        softmax = torch.softmax(logits, 1, out=logits)
+        likelihood = (of_word - largest + softmax.gather(1, at).log_()).squeeze(1)  # log_softmax takes exp once more
         if any(ctx.needs_input_grad):  # d_logits = onehot - softmax, but for the sign
-            d_logits = logits.exp_().scatter_add_(1, word, logits.new_full(word.shape, -1.0))
+            d_logits = softmax.scatter_add_(1, word, softmax.new_full(word.shape, -1.0))
             ctx.save_for_backward(d_logits, states, weight, real)
         return likelihood.new_zeros(words.numel()).index_copy_(0, real, likelihood).view_as(words)
 

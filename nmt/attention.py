@@ -13,6 +13,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+# A window is gathered where the source is longer than this many windows, and one more for each centre of a sentence: up
+# to there it is cheaper to compute all scores as one product and to hide those outside (benchmarks/README.md, Length).
+GATHER_BEYOND = 2
+
 # Score of a position that `location` has no row for: weight 0, yet finite, so that a window of nothing else is no NaN.
 UNKNOWN_POSITION = -1e4
 
@@ -56,19 +60,48 @@ class AttentionConfig:
 
 @dataclass(frozen=True)
 class Attended:
-    """The source as attention sees it, one row a sentence."""
+    """The source as attention sees it: a row a sentence with all its positions, or a row a window of one."""
 
     annotations: Tensor  # (batch, source, hidden) hbar_s, zero at padding
-    keys: Tensor  # (batch, source, hidden) what the score made of them, once a sentence
+    keys: Tensor  # (batch, source, ...) what the score made of them, once a sentence
     length: Tensor  # (batch,) S, the positions that can be attended
+    first: Tensor | None = None  # (batch,) the position of a window's first column; a sentence's is 1
 
     def select(self, rows: Tensor) -> Attended:
         """The given sentences."""
         return Attended(*(value.index_select(0, rows) for value in (self.annotations, self.keys, self.length)))
 
+    def position(self) -> Tensor:
+        """The position of each column; (1 or batch, source)."""
+        column = positions(self.annotations.shape[1], self.length).unsqueeze(0)
+        return column if self.first is None else self.first.unsqueeze(1) + column - 1
+
     def inside(self) -> Tensor:
         """True at real positions; (batch, source)."""
-        return positions(self.annotations.shape[1], self.length) <= self.length.unsqueeze(1)
+        return self.position() <= self.length.unsqueeze(1)
+
+    def around(self, centre: Tensor, half_width: int) -> Attended:
+        """Only the positions within `half_width` of each (whole) centre, and some more at the ends of a sentence.
+
+        centre: (batch, centres); returns batch x centres rows of min(2 half_width + 1, source) positions.
+        """
+        (batch, source), centres = self.annotations.shape[:2], centre.shape[1]
+        size = min(2 * half_width + 1, source)
+        first = (centre.long() - half_width).clamp(1, source - size + 1)  # (batch, centres)
+        row = torch.arange(batch, device=centre.device).unsqueeze(1) * source + first - 1  # of all rows' positions
+        index = row.unsqueeze(2) + torch.arange(size, device=centre.device)  # (batch, centres, size)
+        annotations, keys = (
+            value.flatten(0, 1).index_select(0, index.flatten()).view(-1, size, value.shape[2])
+            for value in (self.annotations, self.keys)
+        )  # (batch x centres, size, hidden)
+        return Attended(annotations, keys, self.length.repeat_interleave(centres), first.flatten())
+
+    def spread(self, weights: Tensor, source: int) -> Tensor:
+        """A window's weights as those of a whole source, 0 outside; (batch, queries, source)."""
+        if self.first is None:
+            return weights
+        index = (self.position() - 1).unsqueeze(1).expand_as(weights)
+        return weights.new_zeros(*weights.shape[:2], source).scatter(2, index, weights)
 
 
 def positions(source: int, like: Tensor) -> Tensor:
@@ -81,6 +114,8 @@ def positions(source: int, like: Tensor) -> Tensor:
 
 class Dot(nn.Module):
     """score(h_t, hbar_s) = h_t . hbar_s"""
+
+    product = True  # cheap for many queries of a sentence at once: one product reads its keys once for all of them
 
     def keys(self, annotations: Tensor) -> Tensor:
         return annotations
@@ -102,6 +137,8 @@ class General(Dot):
 
 class Additive(nn.Module):
     """score(s_{i-1}, h_j) = v_a . tanh(W_a s_{i-1} + U_a h_j)"""
+
+    product = False  # a hidden layer for each query and position
 
     def __init__(self, query: int, annotations: int, hidden: int) -> None:
         super().__init__()
@@ -129,6 +166,8 @@ class Concat(Additive):
 class Location(nn.Module):
     """score of position s = (W_a h_t)_s: looks at the target alone; knows no position beyond `longest`."""
 
+    product = True
+
     def __init__(self, hidden: int, longest: int, slots: bool, reverse: bool) -> None:
         super().__init__()
         self.project = nn.Linear(hidden, longest, bias=False)  # W_a
@@ -136,11 +175,12 @@ class Location(nn.Module):
         self.right_aligned = slots and not reverse  # the slots count from the end of the order in which words are read
 
     def keys(self, annotations: Tensor) -> Tensor:
-        return annotations
+        """The positions themselves; (batch, source, 1)."""
+        return positions(annotations.shape[1], annotations).expand(annotations.shape[:2]).unsqueeze(2)
 
     def forward(self, query: Tensor, keys: Tensor, length: Tensor) -> Tensor:
         scores = self.project(query)  # (batch, queries, longest)
-        slot = (positions(keys.shape[1], length) - 1).expand(keys.shape[:2])  # (batch, source)
+        slot = keys.squeeze(2) - 1  # (batch, source)
         if self.right_aligned:
             slot = slot + (self.longest - length).clamp(min=0).unsqueeze(1)
         known = (slot < self.longest).unsqueeze(1)  # (batch, 1, source)
@@ -183,7 +223,10 @@ class Global(nn.Module):
         super().__init__()
         self.masked, self.normalised = masked, normalised
 
-    def forward(self, scores: Tensor, query: Tensor, source: Attended, time: Tensor) -> Tensor:
+    def centre(self, query: Tensor, length: Tensor, time: Tensor) -> None:
+        """There is none: all positions."""
+
+    def forward(self, scores: Tensor, source: Attended, centre: None) -> Tensor:
         inside = source.inside().unsqueeze(1)  # (batch, 1, source)
         if self.normalised:  # the score already divided by the sum over its slots
             return torch.where(inside, scores, -torch.inf).exp()
@@ -199,8 +242,11 @@ class LocalMonotonic(nn.Module):
         super().__init__()
         self.half_width = half_width  # D
 
-    def forward(self, scores: Tensor, query: Tensor, source: Attended, time: Tensor) -> Tensor:
-        centre = torch.minimum(time.unsqueeze(0), source.length.unsqueeze(1))  # (batch, queries) p_t
+    def centre(self, query: Tensor, length: Tensor, time: Tensor) -> Tensor:
+        """p_t of each time, the same for all queries of one time; (batch, times)."""
+        return torch.minimum(time.unsqueeze(0), length.unsqueeze(1))
+
+    def forward(self, scores: Tensor, source: Attended, centre: Tensor) -> Tensor:
         return torch.softmax(scores.masked_fill(~window(centre, source, self.half_width), -torch.inf), 2)
 
 
@@ -217,16 +263,15 @@ class LocalPredictive(nn.Module):
         self.weigh = nn.Linear(hidden, 1, bias=False)  # v_p
         self.half_width, self.readings = half_width, readings
 
-    def centre(self, query: Tensor, length: Tensor) -> Tensor:
+    def centre(self, query: Tensor, length: Tensor, time: Tensor) -> Tensor:
         """p_t, real-valued; (batch, queries)."""
         share = torch.sigmoid(self.weigh(torch.tanh(self.project(query)))).squeeze(2)  # (batch, queries)
         centre = length.unsqueeze(1) * share
         return centre + 1 if self.readings.centre == "plus_one" else centre
 
-    def forward(self, scores: Tensor, query: Tensor, source: Attended, time: Tensor) -> Tensor:
-        centre = self.centre(query, source.length)
+    def forward(self, scores: Tensor, source: Attended, centre: Tensor) -> Tensor:
         outside = ~window(centre.detach().floor(), source, self.half_width)  # (batch, queries, source)
-        exponent = self.exponent(centre, scores.shape[2])
+        exponent = self.exponent(centre, source.position())
         if self.readings.gaussian == "before_softmax":
             return torch.softmax((scores * exponent.exp()).masked_fill(outside, -torch.inf), 2)
         weights = torch.softmax(scores.masked_fill(outside, -torch.inf), 2) * exponent.exp()
@@ -234,19 +279,19 @@ class LocalPredictive(nn.Module):
             return weights / weights.sum(2, keepdim=True)
         return weights
 
-    def exponent(self, centre: Tensor, source: int) -> Tensor:
+    def exponent(self, centre: Tensor, position: Tensor) -> Tensor:
         """-(s - p_t)^2 / (2 sigma^2) with sigma = D / 2; (batch, queries, source)."""
         if self.readings.gaussian_gradient == "half":
             centre = (centre + centre.detach()) / 2
-        distance = positions(source, centre) - centre.unsqueeze(2)
+        distance = position.unsqueeze(1) - centre.unsqueeze(2)
         sigma = self.half_width / 2
         return -distance.square() / (2 * sigma**2)
 
 
 def window(centre: Tensor, source: Attended, half_width: int) -> Tensor:
     """True at the sentence's positions within `half_width` of the (whole) centre; (batch, queries, source)."""
-    position = positions(source.annotations.shape[1], centre)
-    near = (position - centre.unsqueeze(2)).abs() <= half_width  # (batch, queries, source)
+    distance = source.position().unsqueeze(1) - centre.unsqueeze(2)  # (batch, queries, source)
+    near = distance.abs() <= half_width
     return near & source.inside().unsqueeze(1)
 
 
@@ -276,15 +321,33 @@ class Attention(nn.Module):
         """Compute once a sentence what does not depend on the query."""
         return Attended(annotations, self.score.keys(annotations), length)
 
+    def look(self, query: Tensor, source: Attended, time: Tensor) -> tuple[Attended, Tensor]:
+        """What is looked at, a row a sentence or (where that pays) a row a window, and the weights.
+
+        Returns weights (rows, queries of a row, positions); otherwise as in `forward`.
+        """
+        centre = self.scope.centre(query, source.length, time)  # (batch, centres) p_t
+        if centre is not None and self.gathers(source.annotations.shape[1], centre.shape[1]):
+            source = source.around(centre.detach().floor(), self.scope.half_width)
+            query, centre = query.reshape(len(source.length), -1, query.shape[2]), centre.reshape(-1, 1)
+        return source, self.scope(self.score(query, source.keys, source.length), source, centre)
+
+    def gathers(self, source: int, centres: int) -> bool:
+        """Whether local attention with so many windows takes them out of the source, or computes over all of it."""
+        windows = GATHER_BEYOND + (centres if self.score.product else 0)
+        return source > windows * (2 * self.scope.half_width + 1)
+
     def weights(self, query: Tensor, source: Attended, time: Tensor) -> Tensor:
-        """a_t: (batch, queries, hidden) h_t and (queries,) t, 1-based, to (batch, queries, source)."""
-        return self.scope(self.score(query, source.keys, source.length), query, source, time)
+        """a_t over the whole source, as `forward` gives it."""
+        seen, weights = self.look(query, source, time)
+        return seen.spread(weights, source.annotations.shape[1]).view(*query.shape[:2], -1)
 
     def forward(self, query: Tensor, source: Attended, time: Tensor) -> tuple[Tensor, Tensor]:
         """c_t = sum_s a_t(s) hbar_s, and a_t.
 
-        query: (batch, queries, hidden) h_t; time: (queries,) t, 1-based.
+        query: (batch, queries, hidden) h_t; time: (queries,) t, or (1,) if all are of one; 1-based.
         Returns (batch, queries, hidden) and (batch, queries, source).
         """
-        weights = self.weights(query, source, time)
-        return weights @ source.annotations, weights
+        seen, weights = self.look(query, source, time)
+        context = (weights @ seen.annotations).view(*query.shape[:2], -1)
+        return context, seen.spread(weights, source.annotations.shape[1]).view(*query.shape[:2], -1)

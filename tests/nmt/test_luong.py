@@ -254,10 +254,8 @@ def test_gaussian_readings():
 
 def test_centre_plus_one():
     model, plain = build(("local-p", "dot"), readings={"centre": "plus_one"}), build(("local-p", "dot"))
-    query, length = torch.ones(1, 1, 5, dtype=torch.float64), torch.tensor([6])
-    torch.testing.assert_close(
-        model.attention.scope.centre(query, length), plain.attention.scope.centre(query, length) + 1
-    )
+    asked = torch.ones(1, 1, 5, dtype=torch.float64), torch.tensor([6]), torch.tensor([1])
+    torch.testing.assert_close(model.attention.scope.centre(*asked), plain.attention.scope.centre(*asked) + 1)
 
 
 def test_as_coded_runs_for_every_attention():

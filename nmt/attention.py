@@ -13,10 +13,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-# A window is gathered where the source is longer than this many windows, and one more for each centre of a sentence: up
-# to there it is cheaper to compute all scores as one product and to hide those outside (benchmarks/README.md, Length).
-GATHER_BEYOND = 2
-
 # Score of a position that `location` has no row for: weight 0, yet finite, so that a window of nothing else is no NaN.
 UNKNOWN_POSITION = -1e4
 
@@ -333,8 +329,12 @@ class Attention(nn.Module):
         return source, self.scope(self.score(query, source.keys, source.length), source, centre)
 
     def gathers(self, source: int, centres: int) -> bool:
-        """Whether local attention with so many windows takes them out of the source, or computes over all of it."""
-        windows = GATHER_BEYOND + (centres if self.score.product else 0)
+        """Whether local attention takes its windows, so many a sentence, out of the source or hides what is outside.
+
+        Up to here hiding is cheaper (benchmarks/README.md, Length): a product over all of the source serves every query
+        of a sentence, an additive score pays for each.
+        """
+        windows = 4 + centres if self.score.product else 2
         return source > windows * (2 * self.scope.half_width + 1)
 
     def weights(self, query: Tensor, source: Attended, time: Tensor) -> Tensor:

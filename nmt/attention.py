@@ -334,6 +334,8 @@ class Attention(nn.Module):
         Up to here hiding is cheaper (benchmarks/README.md, Length): a product over all of the source serves every query
         of a sentence, an additive score pays for each.
         """
+        if isinstance(self.scope, Global):
+            return False
         windows = 4 + centres if self.score.product else 2
         return source > windows * (2 * self.scope.half_width + 1)
 

@@ -113,24 +113,125 @@ class Layer:
         return self.d_gates.flatten(0, 1).t() @ self.read[:-1].flatten(0, 1)
 
 
+# ---------------------------------------------------------------- what a step sees of the source
+
+
+class Whole:
+    """All positions; what attention may not look at is hidden by `bias`."""
+
+    def __init__(self, attention: Attention, source: Attended, centre: Tensor | None, time: int, like: Tensor) -> None:
+        """centre: (time, batch, 1) of local-m; None for the others."""
+        position = positions(source.annotations.shape[1], source.length)
+        self.position = position.to(like.dtype)  # (source,)
+        self.each_position = [self.position] * time
+        bias = static_bias(attention, source, centre, position.expand(1, len(source.length), -1), like)
+        if isinstance(attention.score, plain.Location):
+            bias[:, :, attention.score.longest :].clamp_(max=plain.UNKNOWN_POSITION)
+        self.bias = bias.expand(time, -1, -1).unbind(0)  # (batch, seen) each
+
+    def move(self, t: int, centre: Tensor) -> None:
+        """Step t looks around (batch, 1) whole centres; here it sees all the same."""
+
+    def table(self, values: Tensor) -> Tensor:
+        """What the positions hold, (batch, source, hidden), ready for `take`."""
+        return values
+
+    def take(self, t: int, table: Tensor) -> Tensor:
+        """What step t sees of a table; (batch, seen, hidden)."""
+        return table
+
+    def add(self, t: int, d_table: Tensor, d_taken: Tensor) -> None:
+        """Add what step t took to a table's gradient."""
+        d_table.add_(d_taken)
+
+    def gradient(self, weights: Tensor, d_sums: Tensor) -> Tensor:
+        """Of the values if each step made sum_s weights[t](s) values(s) of them and got d_sums[t]."""
+        return torch.bmm(weights.permute(1, 2, 0), d_sums.transpose(0, 1))
+
+    def spread(self, weights: Tensor) -> Tensor:
+        """Weights of what is seen as weights of the source; (time, batch, source)."""
+        return weights
+
+
+class Window:
+    """The 2D + 1 positions around each step's centre, and some more at the ends: no step touches the whole source."""
+
+    def __init__(self, attention: Attention, source: Attended, centre: Tensor | None, time: int, like: Tensor) -> None:
+        """centre: (time, batch, 1) of local-m; None for local-p, whose steps `move`."""
+        self.half_width, (self.batch, self.source, _) = attention.scope.half_width, source.annotations.shape
+        size, length = 2 * self.half_width + 1, source.length.unsqueeze(1)  # (batch, 1)
+        self.last = (length - size + 1).clamp(min=1)  # first position of the last window of each sentence
+        self.column = torch.arange(size, device=like.device)
+        self.row = torch.arange(-1, self.batch * self.source - 1, self.source, device=like.device).unsqueeze(1)
+        self.position = length.new_empty(time, self.batch, size)
+        self.index = torch.empty_like(self.position)  # in a table
+        self.each_position, self.each_index = self.position.unbind(0), self.index.flatten(1).unbind(0)
+        if centre is None:  # a sentence shorter than a window has it at its beginning
+            position = (self.column + 1).expand(1, self.batch, -1)
+        else:
+            self.move(slice(None), centre)
+            position = self.position
+        self.bias = static_bias(attention, source, centre, position, like).expand(time, -1, -1).unbind(0)
+
+    def move(self, t: int | slice, centre: Tensor) -> None:
+        first = (centre.long() - self.half_width).clamp(min=1).minimum(self.last)
+        torch.add(first, self.column, out=self.position[t])
+        torch.add(self.position[t], self.row, out=self.index[t])
+
+    def table(self, values: Tensor) -> Tensor:
+        return values.flatten(0, 1)
+
+    def take(self, t: int, table: Tensor) -> Tensor:
+        return table.index_select(0, self.each_index[t]).view(self.batch, len(self.column), -1)
+
+    def add(self, t: int, d_table: Tensor, d_taken: Tensor) -> None:
+        d_table.index_add_(0, self.each_index[t], d_taken.flatten(0, 1))
+
+    def gradient(self, weights: Tensor, d_sums: Tensor) -> Tensor:
+        d_table = d_sums.new_zeros(self.batch * self.source, d_sums.shape[2])
+        for t, (weight, d_sum) in enumerate(each_step(weights.unsqueeze(3), d_sums.unsqueeze(2))):
+            self.add(t, d_table, weight * d_sum)
+        return d_table.view(self.batch, self.source, -1)
+
+    def spread(self, weights: Tensor) -> Tensor:
+        return weights.new_zeros(*weights.shape[:2], self.source).scatter_(2, self.position - 1, weights)
+
+
+def static_bias(
+    attention: Attention, source: Attended, centre: Tensor | None, position: Tensor, like: Tensor
+) -> Tensor:
+    """What scores get that no state changes: -inf where attention may not look; (1 or time, batch, seen).
+
+    centre: (time, batch, 1) of local-m; position: (1 or time, batch, seen).
+    """
+    scope = attention.scope
+    allowed = position <= source.length.unsqueeze(1)
+    if centre is not None:
+        allowed = allowed & ((position - centre).abs() <= scope.half_width)
+    elif isinstance(scope, plain.Global) and not scope.masked:
+        allowed = torch.ones_like(allowed)
+    return like.new_zeros(allowed.shape).masked_fill_(~allowed, -torch.inf)
+
+
 # ---------------------------------------------------------------- scores
 
 
 class ProductScore:
     """dot and general: score of s = h_t . keys_s."""
 
-    def __init__(self, keys: Tensor) -> None:
-        self.keys, self.turned = keys, keys.transpose(1, 2)
+    def __init__(self, seen: Whole | Window, keys: Tensor) -> None:
+        self.seen, self.keys = seen, seen.table(keys)
 
-    def step(self, t: int, hidden: Tensor, query: Tensor | None, bias: Tensor) -> Tensor:
-        return torch.baddbmm(bias.unsqueeze(1), hidden.unsqueeze(1), self.turned).squeeze(1)  # (batch, source)
+    def step(self, t: int, hidden: Tensor, query: Tensor, bias: Tensor) -> Tensor:
+        keys = self.seen.take(t, self.keys)
+        return torch.baddbmm(bias.unsqueeze(1), hidden.unsqueeze(1), keys.transpose(1, 2)).squeeze(1)  # (batch, seen)
 
     def back(self, t: int, d_scores: Tensor, d_query: Tensor) -> Tensor:
-        return torch.bmm(d_scores.unsqueeze(1), self.keys).squeeze(1)  # (batch, hidden)
+        return torch.bmm(d_scores.unsqueeze(1), self.seen.take(t, self.keys)).squeeze(1)  # (batch, hidden)
 
     def gradients(self, d_scores: Tensor, hidden: Tensor) -> tuple[Tensor, None]:
         """Of the keys."""
-        return torch.bmm(d_scores.permute(1, 2, 0), hidden.transpose(0, 1)), None
+        return self.seen.gradient(d_scores, hidden), None
 
 
 class LocationScore:
@@ -146,28 +247,48 @@ class LocationScore:
         return None, None
 
 
+class WindowLocationScore(LocationScore):
+    """The same of a window; the last column of the query is for all positions beyond the longest."""
+
+    def __init__(self, seen: Window) -> None:
+        self.seen = seen
+
+    def column(self, t: int, query: Tensor) -> Tensor:
+        """Of the query, for each position seen."""
+        return (self.seen.each_position[t] - 1).clamp_(max=query.shape[1] - 1)
+
+    def step(self, t: int, hidden: Tensor, query: Tensor, bias: Tensor) -> Tensor:
+        query[:, -1] = plain.UNKNOWN_POSITION
+        return query.gather(1, self.column(t, query)).add_(bias)
+
+    def back(self, t: int, d_scores: Tensor, d_query: Tensor) -> None:
+        d_query.zero_().scatter_add_(1, self.column(t, d_query), d_scores)
+
+
 class AdditiveScore:
     """additive, concat: score of s = v_a . tanh(query + keys_s)."""
 
-    def __init__(self, keys: Tensor, weigh: Tensor, time: int) -> None:
-        self.keys, self.weigh = keys, weigh  # (batch, source, hidden), (1, hidden)
-        self.joint = keys.new_empty(time, *keys.shape)  # (time, batch, source, hidden) the tanh
-        self.each, self.minus_one = self.joint.unbind(0), keys.new_tensor(-1.0)
+    def __init__(self, seen: Whole | Window, keys: Tensor, weigh: Tensor, time: int) -> None:
+        self.seen, self.keys, self.weigh = seen, seen.table(keys), weigh  # weigh: (1, hidden)
+        self.joint = keys.new_empty(time, *seen.bias[0].shape, keys.shape[2])  # (time, batch, seen, hidden) the tanh
+        self.each, self.minus_one, self.shape = self.joint.unbind(0), keys.new_tensor(-1.0), keys.shape
 
     def step(self, t: int, hidden: Tensor, query: Tensor, bias: Tensor) -> Tensor:
-        joint = torch.add(query.unsqueeze(1), self.keys, out=self.each[t])
+        joint = torch.add(query.unsqueeze(1), self.seen.take(t, self.keys), out=self.each[t])
         squash(joint, self.minus_one)
         return torch.addmv(bias.flatten(), joint.flatten(0, 1), self.weigh[0]).view_as(bias)
 
     def back(self, t: int, d_scores: Tensor, d_query: Tensor) -> None:
+        if t == len(self.each) - 1:
+            self.d_keys = torch.zeros_like(self.keys)
         joint = self.each[t]
-        d_joint = (1 - joint * joint).mul_(self.weigh).mul_(d_scores.unsqueeze(2))  # (batch, source, hidden)
+        d_joint = (1 - joint * joint).mul_(self.weigh).mul_(d_scores.unsqueeze(2))  # (batch, seen, hidden)
         torch.sum(d_joint, 1, out=d_query)
-        self.d_keys = d_joint if t == len(self.each) - 1 else self.d_keys.add_(d_joint)
+        self.seen.add(t, self.d_keys, d_joint)
 
     def gradients(self, d_scores: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Of the keys and of v_a."""
-        return self.d_keys, d_scores.reshape(1, -1) @ self.joint.flatten(0, 2)
+        return self.d_keys.view(self.shape), d_scores.reshape(1, -1) @ self.joint.flatten(0, 2)
 
 
 # ---------------------------------------------------------------- scopes
@@ -176,24 +297,27 @@ class AdditiveScore:
 class MaskedSoftmax:
     """global and local-m: a_t = softmax(scores + bias)."""
 
-    def __init__(self, bias: Tensor, time: int) -> None:
-        self.bias = bias.expand(time, -1, -1).unbind(0)
-        self.minus_one = bias.new_tensor(-1.0)
-        self.weights = bias.new_empty(time, *bias.shape[1:])  # (time, batch, source) a_t
-        self.each = self.weights.unbind(0)
+    def __init__(self, seen: Whole | Window, time: int) -> None:
+        self.seen, (batch, size), like = seen, seen.bias[0].shape, seen.bias[0]
+        self.weights = like.new_empty(time, batch, size)  # a_t
+        self.each, self.minus_one = self.weights.unbind(0), like.new_tensor(-1.0)
 
-    def step(self, t: int, scores: Tensor, centre: Tensor | None) -> Tensor:
+    def aim(self, t: int, centre: Tensor) -> Tensor:
+        """Where step t looks: what its scores get; (batch, seen)."""
+        return self.seen.bias[t]
+
+    def step(self, t: int, scores: Tensor) -> Tensor:
         return torch.softmax(scores, 1, out=self.each[t])
 
-    def back(self, t: int, d_weights: Tensor, d_centre: Tensor | None) -> Tensor:
+    def back(self, t: int, d_weights: Tensor, d_centre: Tensor) -> Tensor:
         return softmax_back(self.each[t], d_weights)
 
-    def gradients(self, centre: Tensor | None) -> None:
+    def gradients(self, centre: Tensor) -> None:
         return None
 
 
 def softmax_back(weights: Tensor, d_weights: Tensor) -> Tensor:
-    """d_scores = a * (d_a - sum a d_a); (batch, source)."""
+    """d_scores = a * (d_a - sum a d_a); (batch, seen)."""
     product = weights * d_weights
     return product.addcmul_(weights, product.sum(1, keepdim=True), value=-1)
 
@@ -204,34 +328,41 @@ class GaussianSoftmax(MaskedSoftmax):
     Renormalised, the same is softmax(scores + exponent of the Gaussian).
     """
 
-    def __init__(self, bias: Tensor, time: int, scope: plain.LocalPredictive, length: Tensor) -> None:
-        super().__init__(bias, time)
+    def __init__(self, seen: Whole | Window, time: int, scope: plain.LocalPredictive, length: Tensor) -> None:
+        super().__init__(seen, time)
         readings, self.half_width, self.weigh = scope.readings, scope.half_width, scope.weigh.weight
         self.renormalised = readings.gaussian == "renormalised"
-        self.length = length.unsqueeze(1).to(bias.dtype)  # (batch, 1)
-        self.position = positions(bias.shape[2], bias).to(bias.dtype)  # (source,)
+        self.length = length.unsqueeze(1).to(self.weights.dtype)  # (batch, 1)
         self.shift = float(readings.centre == "plus_one")
         self.sharpness = 4 / self.half_width**2  # 1 / sigma^2
         self.gradient = self.sharpness * (0.5 if readings.gaussian_gradient == "half" else 1)
-        self.share = bias.new_empty(time, bias.shape[1], 1)  # sigmoid(.)
+        self.share = self.weights.new_empty(time, len(length), 1)  # sigmoid(.)
         self.each_share, self.turned = self.share.unbind(0), self.weigh.t()
         self.each_softmax, self.each_gaussian = (torch.empty_like(self.weights).unbind(0) for _ in range(2))
 
-    def step(self, t: int, scores: Tensor, centre: Tensor) -> Tensor:
+    def aim(self, t: int, centre: Tensor) -> Tensor:
         torch.mm(squash(centre, self.minus_one), self.turned, out=self.each_share[t])
         share = self.each_share[t].sigmoid_()  # (batch, 1)
         p = (share * self.length).add_(self.shift)
-        scores.masked_fill_((self.position - p.floor()).abs_() > self.half_width, -torch.inf)
-        exponent = (self.position - p).square_().mul_(-self.sharpness / 2)  # (batch, source)
+        whole = p.floor()
+        self.seen.move(t, whole)
+        position, bias = self.seen.each_position[t], self.seen.bias[t]
+        exponent = (position - p).square_().mul_(-self.sharpness / 2)  # (batch, seen)
         if self.renormalised:
-            return torch.softmax(scores.add_(exponent), 1, out=self.each[t])
-        softmax = torch.softmax(scores, 1, out=self.each_softmax[t])
-        return torch.mul(softmax, torch.exp(exponent, out=self.each_gaussian[t]), out=self.each[t])
+            bias = bias + exponent
+        else:
+            torch.exp(exponent, out=self.each_gaussian[t])
+        return bias.masked_fill((position - whole).abs_() > self.half_width, -torch.inf)
+
+    def step(self, t: int, scores: Tensor) -> Tensor:
+        if self.renormalised:
+            return super().step(t, scores)
+        return torch.mul(torch.softmax(scores, 1, out=self.each_softmax[t]), self.each_gaussian[t], out=self.each[t])
 
     def prepare(self, tanh: Tensor) -> None:
         """The factors of all steps; tanh: (time, batch, hidden) of W_p h_t."""
         p = self.share * self.length + self.shift
-        pull = (self.position - p) * self.gradient  # d exponent / d p_t
+        pull = (self.seen.position - p) * self.gradient  # d exponent / d p_t
         if not self.renormalised:
             pull *= self.weights
         self.each_pull = pull.unbind(0)
@@ -266,18 +397,25 @@ class Attend:
 
     def __init__(self, attention: Attention, source: Attended, projected: Tensor, of_query: Tensor, time: int) -> None:
         """projected: (batch, source, hidden) W_c1 hbar_s; of_query: (queries, hidden)."""
-        (batch, _, size), self.projected, self.of_query = projected.shape, projected, of_query
+        (batch, _, size), self.of_query = projected.shape, of_query
         self.transposed, self.minus_one = of_query.t().contiguous(), of_query.new_tensor(-1.0)
-        bias, score, scope = static_bias(attention, source, time, projected), attention.score, attention.scope
+        score, scope, centre = attention.score, attention.scope, None
+        if isinstance(scope, plain.LocalMonotonic):
+            centre = torch.minimum(positions(time, source.length).view(-1, 1, 1), source.length.unsqueeze(1))
+        windows = attention.gathers(source.annotations.shape[1], 1)
+        self.seen = (Window if windows else Whole)(attention, source, centre, time, projected)
+        self.projected = self.seen.table(projected)
         local_p = isinstance(scope, plain.LocalPredictive)
-        self.scope = GaussianSoftmax(bias, time, scope, source.length) if local_p else MaskedSoftmax(bias, time)
+        self.scope = (
+            GaussianSoftmax(self.seen, time, scope, source.length) if local_p else MaskedSoftmax(self.seen, time)
+        )
         self.score: ProductScore | AdditiveScore | LocationScore
         if isinstance(score, plain.Location):
-            self.score = LocationScore()
+            self.score = WindowLocationScore(self.seen) if windows else LocationScore()
         elif isinstance(score, plain.Additive):
-            self.score = AdditiveScore(source.keys, score.weigh.weight, time)
+            self.score = AdditiveScore(self.seen, source.keys, score.weigh.weight, time)
         else:
-            self.score = ProductScore(source.keys)
+            self.score = ProductScore(self.seen, source.keys)
         self.queries = projected.new_empty(time, batch, len(of_query))
         self.parts = [size, size if local_p else 0, len(of_query) - size * (1 + local_p)]
         self.each = self.views(self.queries)
@@ -291,10 +429,16 @@ class Attend:
         """h~_t, (batch, hidden)."""
         queries, attentional, centre, query = self.each[t]
         torch.mm(hidden, self.transposed, out=queries)
-        scores = self.score.step(t, hidden, query, self.scope.bias[t])
-        weights = self.scope.step(t, scores, centre)
-        context = torch.bmm(weights.unsqueeze(1), self.projected).squeeze(1)  # (batch, hidden) W_c1 c_t
+        scores = self.score.step(t, hidden, query, self.scope.aim(t, centre))
+        weights = self.scope.step(t, scores)  # (batch, seen)
+        context = torch.bmm(weights.unsqueeze(1), self.seen.take(t, self.projected)).squeeze(
+            1
+        )  # (batch, hidden) W_c1 c_t
         return squash(attentional.add_(context), self.minus_one)
+
+    def alignment(self) -> Tensor:
+        """a_t of all steps; (batch, time, source)."""
+        return self.seen.spread(self.scope.weights).transpose(0, 1)
 
     def prepare(self) -> None:
         """What the backward pass computes for all steps at once."""
@@ -308,7 +452,7 @@ class Attend:
         """Gradient of h_t, (batch, hidden)."""
         d_queries, d_sum, d_centre, d_query = self.each_d[t]
         torch.mul(d_attentional, self.each_through[t], out=d_sum)  # of what h~_t is the tanh of
-        d_weights = torch.bmm(self.projected, d_sum.unsqueeze(2)).squeeze(2)  # (batch, source)
+        d_weights = torch.bmm(self.seen.take(t, self.projected), d_sum.unsqueeze(2)).squeeze(2)  # (batch, seen)
         d_scores = self.each_d_scores[t].copy_(self.scope.back(t, d_weights, d_centre))
         d_hidden = self.score.back(t, d_scores, d_query)  # but for what flows through the queries
         if d_hidden is None:
@@ -319,24 +463,9 @@ class Attend:
         """Of W_c1 hbar_s, of what multiplies h_t, of keys, v_a and v_p; hidden: (time, batch, hidden) h_t."""
         d_sums, _, _ = self.d_queries.split(self.parts, 2)
         _, centre, _ = self.queries.split(self.parts, 2)
-        d_projected = torch.bmm(self.scope.weights.permute(1, 2, 0), d_sums.transpose(0, 1))
+        d_projected = self.seen.gradient(self.scope.weights, d_sums)
         d_of_query = self.d_queries.flatten(0, 1).t() @ hidden.flatten(0, 1)
         return d_projected, d_of_query, *self.score.gradients(self.d_scores, hidden), self.scope.gradients(centre)
-
-
-def static_bias(attention: Attention, source: Attended, time: int, like: Tensor) -> Tensor:
-    """What scores get that no state changes: -inf where attention may not look; (1 or time, batch, source)."""
-    scope, inside = attention.scope, source.inside()  # (batch, source)
-    allowed = inside.unsqueeze(0)
-    if isinstance(scope, plain.LocalMonotonic):
-        centre = torch.minimum(positions(time, inside), source.length.unsqueeze(1))  # (batch, time)
-        allowed = plain.window(centre, source, scope.half_width).transpose(0, 1)
-    elif isinstance(scope, plain.Global) and not scope.masked:
-        allowed = torch.ones_like(allowed)
-    bias = like.new_zeros(allowed.shape)
-    if isinstance(attention.score, plain.Location):
-        bias[:, :, attention.score.longest :] = plain.UNKNOWN_POSITION
-    return bias.masked_fill_(~allowed, -torch.inf)
 
 
 # ---------------------------------------------------------------- the decoder
@@ -383,7 +512,7 @@ class FedDecoder(torch.autograd.Function):
         ctx.layers, ctx.attend, ctx.steps, ctx.embedded, ctx.of_word = layers, attend, steps, embedded, of_word
         if attend is None:
             return attentional.transpose(0, 1), None
-        alignment = attend.scope.weights.transpose(0, 1)
+        alignment = attend.alignment()
         ctx.mark_non_differentiable(alignment)
         return attentional.transpose(0, 1), alignment
 
@@ -451,8 +580,10 @@ def attention_parts(model: LuongModel, source: Attended) -> tuple[Tensor | None,
     if isinstance(score, plain.Additive):
         of_query.append(score.project_query.weight)
         weigh_score = score.weigh.weight
-    elif isinstance(score, plain.Location):  # a row a position of the source; zero beyond the longest
-        columns, keys = source.annotations.shape[1], None
+    elif isinstance(score, plain.Location):  # a row a position of the source, or also one for all that are beyond
+        columns, keys = source.annotations.shape[1], None  # the longest; zero there
+        if model.attention.gathers(columns, 1):
+            columns = score.longest + 1
         of_query.append(F.pad(score.project.weight[:columns], (0, 0, 0, max(0, columns - score.longest))))
     return F.linear(source.annotations, of_context), torch.cat(of_query), keys, weigh_score, weigh_centre
 

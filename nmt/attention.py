@@ -336,7 +336,7 @@ class Attention(nn.Module):
         """
         if isinstance(self.scope, Global):
             return False
-        windows = 4 + centres if self.score.product else 2
+        windows = 3 + centres if self.score.product else 2
         return source > windows * (2 * self.scope.half_width + 1)
 
     def weights(self, query: Tensor, source: Attended, time: Tensor) -> Tensor:

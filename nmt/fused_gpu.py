@@ -179,6 +179,10 @@ class ProductAttend:
             *(self.length, reader, mask, t + 1, self.constants),
         )
 
+    def alignment(self) -> Tensor:
+        """a_t of all steps; (batch, time, source)."""
+        return self.weights.transpose(0, 1)
+
     def prepare(self) -> None:
         """Room for what the backward steps leave behind."""
         self.d_queries, self.d_scores = torch.empty_like(self.queries), torch.zeros_like(self.weights)
@@ -219,7 +223,7 @@ class AnyAttend:
     ) -> None:
         source = plain.Attended(source.annotations, source.keys if keys is None else keys.float(), source.length)
         self.attend = fused.Attend(attention, source, projected.float(), of_query.float(), time)
-        self.attentional, self.weights = self.attend.attentional, self.attend.scope.weights
+        self.attentional, self.alignment = self.attend.attentional, self.attend.alignment
         self.prepare = self.attend.prepare
 
     def step(self, t: int, state: Tensor, reader: Tensor | None, mask: Tensor | None) -> None:
@@ -295,7 +299,7 @@ class FedDecoder(torch.autograd.Function):
         ctx.layers, ctx.attend, ctx.fed_mask, ctx.embedded, ctx.of_word = layers, attend, fed_mask, embedded, of_word
         if attend is None:
             return layers[-1].states[1:].transpose(0, 1), None
-        alignment = attend.weights.transpose(0, 1)
+        alignment = attend.alignment()
         ctx.mark_non_differentiable(alignment)
         return attend.attentional.transpose(0, 1), alignment
 

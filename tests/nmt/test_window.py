@@ -66,6 +66,11 @@ def test_no_sentence_longer_than_the_window(monkeypatch, attention):
     assert_same_as_hiding(monkeypatch, attention, pairs=PAIRS[3:], fast=False)  # the fast path's never is
 
 
+@pytest.mark.parametrize("scope", ["local-m", "local-p"])
+def test_windows_beyond_the_positions_that_the_location_score_knows(monkeypatch, scope):
+    assert_same_as_hiding(monkeypatch, (scope, "location"), pairs=[(WORDS * 2, WORDS * 2)])  # it knows 12
+
+
 def test_a_window_lies_around_every_centre():
     size, half_width = 9, 2
     annotations = torch.arange(2.0 * size).view(2, size, 1)

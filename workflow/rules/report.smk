@@ -320,3 +320,27 @@ rule bundle:
         "Bundle what a machine with a GPU needs"
     shell:
         "python {input.script:q} --results {params.results:q} --output {output:q} > {log:q} 2>&1"
+
+
+rule benchmark:
+    """What a target word costs by source length, on this machine; nothing of the experiment is needed."""
+    input:
+        script=os.path.relpath(ROOT / "benchmarks" / "length.py"),
+    output:
+        multiext("results/benchmark/length", ".csv", ".md", ".svg", ".png", ".json"),
+    log:
+        "results/benchmark/length.log",
+    benchmark:
+        "results/benchmark/length.tsv"
+    conda:
+        "../envs/nmt.yaml"
+    threads: 2
+    resources:
+        mem_mb=memory_of("train"),
+        runtime=minutes_of("train"),
+    params:
+        stem=subpath(output[0], strip_suffix=".csv"),
+    message:
+        "Measure global against local attention by source length"
+    shell:
+        "python {input.script:q} --threads {threads} --output {params.stem:q} > {log:q} 2>&1"

@@ -33,8 +33,8 @@ from workflow.plotting import COLOURS, line_style, pyplot, save
 SCOPES = ["global", "local-m", "local-p"]
 LENGTHS = [10, 20, 50, 100, 200, 500, 1000]
 ENCODER, TRAINING, STEP = "once a sentence, training", "decoder, training", "decoder, a step of beam search"
-COLUMNS = ["work", "scope", "source", "milliseconds_per_word", "megabytes", "layers", "hidden", "vocabulary", "batch"]
-COLUMNS += ["words", "beam", "window", "threads", "runs", "device", "torch", "python"]
+COLUMNS = ["work", "scope", "source", "milliseconds_per_word", "megabytes", "score", "layers", "hidden", "vocabulary"]
+COLUMNS += ["batch", "words", "beam", "window", "threads", "runs", "device", "torch", "python"]
 VOCABULARY = 1000
 
 
@@ -200,8 +200,11 @@ def main(
     words: Annotated[int, typer.Option(help="Target words of a sentence, `</s>` included.")] = 32,
     beam: Annotated[int, typer.Option(help="Hypotheses of a sentence in the search.")] = 12,
     window: Annotated[int, typer.Option(help="D of local attention.")] = 10,
+    score: Annotated[
+        str, typer.Option(help="dot, general, concat, concat_identity, location or additive.")
+    ] = "general",
     threads: Annotated[int, typer.Option(help="Of torch.")] = 2,
-    runs: Annotated[int, typer.Option(help="Timed runs, of which the median is taken.")] = 5,
+    runs: Annotated[int, typer.Option(help="Timed runs, of which the median is taken.")] = 7,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     length: Annotated[list[int] | None, typer.Option(help="Source words; repeatable.")] = None,
 ) -> None:
@@ -210,22 +213,22 @@ def main(
     torch.manual_seed(1)
 
     def make(scope: str, source: int) -> list[Work]:
-        attention = AttentionConfig(scope, "general", window)
+        attention = AttentionConfig(scope, score, window)
         sizes = {"layers": layers, "hidden": hidden, "embedding": hidden}
         model = LuongModel(LuongConfig(VOCABULARY, VOCABULARY, **sizes, input_feeding=True, attention=attention))
         model.initialise(torch.Generator().manual_seed(1))
         return works(model.to(device).train(), scope, source, batch, words, beam)
 
     rows = measure(length or LENGTHS, make, runs, device)
-    name = torch.cuda.get_device_name() if device == "cuda" else f"{processor()}"
-    same = [layers, hidden, VOCABULARY, batch, words, beam, window, threads, runs, name]
+    name = torch.cuda.get_device_name() if device == "cuda" else processor()
+    same = [score, layers, hidden, VOCABULARY, batch, words, beam, window, threads, runs, name]
     same += [torch.__version__, platform.python_version()]
     output.parent.mkdir(parents=True, exist_ok=True)
     with atomic_path(output.with_name(output.name + ".csv")) as path, path.open("w", newline="") as file:
         csv.writer(file).writerows([COLUMNS, *([*row, *same] for row in rows)])
     write_table(rows, output.with_name(output.name + ".md"))
     caption = (
-        f"{layers} x {hidden} cells, input feeding, general score, D = {window}, {batch} sentences of {words} words,"
+        f"{layers} x {hidden} cells, input feeding, {score} score, D = {window}, {batch} sentences of {words} words,"
     )
     draw(rows, output, f"{caption} beam {beam}; {name}, {threads} threads.")
 

@@ -68,8 +68,8 @@ def works(model: LuongModel, scope: str, source: int, batch: int, words: int, be
         return memory, fused.attention_parts(model, memory.source)
 
     def encode_and_back() -> None:
-        model.zero_grad(set_to_none=True)
         sum(part.sum() for part in encode()[1] if part is not None).backward()
+        model.zero_grad(set_to_none=True)
 
     memory, parts = encode()
     memory = replace(
@@ -83,11 +83,11 @@ def works(model: LuongModel, scope: str, source: int, batch: int, words: int, be
     leaves = [*model.parameters(), *(value for value in given if value is not None)]
 
     def train() -> None:
-        for value in leaves:
-            value.grad = None
         with patch.object(fused, "attention_parts", return_value=parts):  # the encoder's share is done
             states, _ = fast.read_fed(model, memory, model.target_embedding(target))
         fast.WordLikelihood.apply(states, model.output.weight, target, mask).sum().backward()
+        for value in leaves:
+            value.grad = None
 
     with torch.inference_mode():
         state = model.start(memory).select(torch.arange(batch, device=device).repeat_interleave(beam))
@@ -136,19 +136,18 @@ def resident() -> int:
 
 def measure(lengths: Sequence[int], make: Callable[[str, int], list[Work]], runs: int, device: str) -> list[list]:
     """Rows of work, scope, source length, median milliseconds a target word and megabytes."""
+    every = [work for source in lengths for scope in SCOPES for work in make(scope, source)]
+    memory = [megabytes(work.run, device) for work in every]
+    taken: list[list[float]] = [[] for _ in every]
+    for turn in range(runs + 1):
+        for work, times in zip(every, taken, strict=True):
+            passed = seconds(work.run, device)
+            if turn > 0:  # after one to warm up
+                times.append(passed)
     rows = []
-    for source in lengths:
-        every = [work for scope in SCOPES for work in make(scope, source)]
-        memory = [megabytes(work.run, device) for work in every]
-        taken: list[list[float]] = [[] for _ in every]
-        for turn in range(runs + 1):
-            for work, times in zip(every, taken, strict=True):
-                passed = seconds(work.run, device)
-                if turn > 0:  # after one to warm up
-                    times.append(passed)
-        for work, times, peak in zip(every, taken, memory, strict=True):
-            cost = statistics.median(times) / work.words * 1e3
-            rows.append([work.name, work.scope, source, f"{cost:.4f}", f"{peak:.1f}"])
+    for work, times, peak in zip(every, taken, memory, strict=True):
+        cost = statistics.median(times) / work.words * 1e3
+        rows.append([work.name, work.scope, work.source, f"{cost:.4f}", f"{peak:.1f}"])
     return sorted(rows, key=lambda row: ([ENCODER, TRAINING, STEP].index(row[0]), row[1], row[2]))
 
 

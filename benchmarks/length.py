@@ -22,12 +22,14 @@ from unittest.mock import patch
 
 import torch
 import typer
+from common import machine
 from torch import Tensor
 
 from nmt import fused
 from nmt.attention import AttentionConfig
 from nmt.files import atomic_path
 from nmt.luong import LuongConfig, LuongMemory, LuongModel
+from nmt.search import evaluating
 from workflow.plotting import COLOURS, line_style, pyplot, save
 
 SCOPES = ["global", "local-m", "local-p"]
@@ -95,7 +97,7 @@ def works(model: LuongModel, scope: str, source: int, batch: int, words: int, be
     previous = target[:, 0].repeat_interleave(beam)
 
     def step() -> None:
-        with torch.inference_mode():
+        with evaluating(model):
             model.step(memory, state, previous)
 
     found = [Work(TRAINING, scope, source, batch * words, train), Work(STEP, scope, source, batch, step)]
@@ -219,7 +221,7 @@ def main(
         return works(model.to(device).train(), scope, source, batch, words, beam)
 
     rows = measure(length or LENGTHS, make, runs, device)
-    name = torch.cuda.get_device_name() if device == "cuda" else processor()
+    name = torch.cuda.get_device_name() if device == "cuda" else machine()
     same = [score, layers, hidden, VOCABULARY, batch, words, beam, window, threads, runs, name]
     same += [torch.__version__, platform.python_version()]
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -230,13 +232,6 @@ def main(
         f"{layers} x {hidden} cells, input feeding, {score} score, D = {window}, {batch} sentences of {words} words,"
     )
     draw(rows, output, f"{caption} beam {beam}; {name}, {threads} threads.")
-
-
-def processor() -> str:
-    """The CPU's name, where the system tells it."""
-    about = Path("/proc/cpuinfo")
-    lines = about.read_text().splitlines() if about.exists() else []
-    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
 
 
 if __name__ == "__main__":

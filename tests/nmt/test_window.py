@@ -92,10 +92,12 @@ def test_a_window_lies_around_every_centre():
     torch.testing.assert_close(spread.sum(2), weights.sum(2))
 
 
+@torch.inference_mode()
+@pytest.mark.parametrize("fast", [False, True], ids=["plain", "fast"])
 @pytest.mark.parametrize("attention", LOCAL, ids=attention_id)
-def test_a_beam_s_steps_give_what_teacher_forcing_gives(monkeypatch, attention):
+def test_a_beam_s_steps_give_what_teacher_forcing_gives(monkeypatch, attention, fast):
     """Three hypotheses a sentence, each of which reads the reference or other words."""
-    model, batch, beam = build(attention, input_feeding=True, layers=1), make_batch(PAIRS), 3
+    model, batch, beam = build(attention, fast=fast, input_feeding=True, layers=1), make_batch(PAIRS), 3
     others = [(batch.target_input + shift) % 9 for shift in range(beam)]
     gathers(monkeypatch, False)
     forced = [model(replace(batch, target_input=words)) for words in others]

@@ -261,7 +261,9 @@ class LocalPredictive(nn.Module):
 
     def centre(self, query: Tensor, length: Tensor, time: Tensor) -> Tensor:
         """p_t, real-valued; (batch, queries)."""
-        share = torch.sigmoid(self.weigh(torch.tanh(self.project(query)))).squeeze(2)  # (batch, queries)
+        squashed = torch.tanh(self.project(query)).to(self.weigh.weight.dtype)
+        with torch.autocast(query.device.type, enabled=False):  # of 8 bits, a centre beyond 256 would miss its word
+            share = torch.sigmoid(self.weigh(squashed)).squeeze(2)  # (batch, queries)
         centre = length.unsqueeze(1) * share
         return centre + 1 if self.readings.centre == "plus_one" else centre
 

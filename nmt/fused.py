@@ -67,7 +67,7 @@ class Layer:
         self.transposed = weight.t().contiguous()  # (read, 4 hidden)
         for doubled in (self.transposed, gates):  # tanh x = 2 sigmoid(2x) - 1
             doubled[..., 2 * n : 3 * n] *= 2
-        self.minus_one = gates.new_tensor(-1.0)
+        self.minus_one = gates.new_full((), -1.0)
         self.inputs = self.read[:, :, :-n].unbind(0)
         after = (self.cells[1:], self.states[1:])
         self.each = each_step(gates, *gates.split(n, 2), self.read[:-1], self.cells[:-1], self.squashed, *after)
@@ -271,7 +271,7 @@ class AdditiveScore:
     def __init__(self, seen: Whole | Window, keys: Tensor, weigh: Tensor, time: int) -> None:
         self.seen, self.keys, self.weigh = seen, seen.table(keys), weigh  # weigh: (1, hidden)
         self.joint = keys.new_empty(time, *seen.bias[0].shape, keys.shape[2])  # (time, batch, seen, hidden) the tanh
-        self.each, self.minus_one, self.shape = self.joint.unbind(0), keys.new_tensor(-1.0), keys.shape
+        self.each, self.minus_one, self.shape = self.joint.unbind(0), keys.new_full((), -1.0), keys.shape
 
     def step(self, t: int, hidden: Tensor, query: Tensor, bias: Tensor) -> Tensor:
         joint = torch.add(query.unsqueeze(1), self.seen.take(t, self.keys), out=self.each[t])
@@ -300,7 +300,7 @@ class MaskedSoftmax:
     def __init__(self, seen: Whole | Window, time: int) -> None:
         self.seen, (batch, size), like = seen, seen.bias[0].shape, seen.bias[0]
         self.weights = like.new_empty(time, batch, size)  # a_t
-        self.each, self.minus_one = self.weights.unbind(0), like.new_tensor(-1.0)
+        self.each, self.minus_one = self.weights.unbind(0), like.new_full((), -1.0)
 
     def aim(self, t: int, centre: Tensor) -> Tensor:
         """Where step t looks: what its scores get; (batch, seen)."""
@@ -398,7 +398,7 @@ class Attend:
     def __init__(self, attention: Attention, source: Attended, projected: Tensor, of_query: Tensor, time: int) -> None:
         """projected: (batch, source, hidden) W_c1 hbar_s; of_query: (queries, hidden)."""
         (batch, _, size), self.of_query = projected.shape, of_query
-        self.transposed, self.minus_one = of_query.t().contiguous(), of_query.new_tensor(-1.0)
+        self.transposed, self.minus_one = of_query.t().contiguous(), of_query.new_full((), -1.0)
         score, scope, centre = attention.score, attention.scope, None
         if isinstance(scope, plain.LocalMonotonic):
             centre = torch.minimum(positions(time, source.length).view(-1, 1, 1), source.length.unsqueeze(1))

@@ -262,3 +262,14 @@ def test_as_coded_runs_for_every_attention():
     for attention in ATTENTIONS:
         model = build(attention, reading="as_coded", input_feeding=True)
         assert torch.isfinite(model(make_batch(PAIRS)).log_likelihood).all()
+
+
+def test_a_predicted_centre_is_not_rounded_to_bfloat16():
+    scope = build(("local-p", "dot"), dtype=torch.float32).attention.scope
+    query, length = torch.randn(1, 50, 5, generator=torch.Generator().manual_seed(1)), torch.tensor([1000])
+    exact = scope.centre(query, length, None)
+    with torch.autocast("cpu", torch.bfloat16):
+        centre = scope.centre(query, length, None)
+    assert centre.dtype == torch.float32
+    assert len(centre.unique()) == 50
+    torch.testing.assert_close(centre, exact, rtol=0.02, atol=0.1)

@@ -29,7 +29,7 @@ from nmt import fused
 from nmt.attention import AttentionConfig
 from nmt.files import atomic_path
 from nmt.luong import LuongConfig, LuongMemory, LuongModel
-from nmt.search import evaluating
+from nmt.search import Decoding, evaluating
 from workflow.plotting import COLOURS, line_style, pyplot, save
 
 SCOPES = ["global", "local-m", "local-p"]
@@ -94,10 +94,10 @@ def works(model: LuongModel, scope: str, source: int, batch: int, words: int, be
     with torch.inference_mode():
         state = model.start(memory).select(torch.arange(batch, device=device).repeat_interleave(beam))
         state = replace(state, time=words)
-    previous = target[:, 0].repeat_interleave(beam)
+    previous, decoding = target[:, 0].repeat_interleave(beam), Decoding(beam)
 
     def step() -> None:
-        with evaluating(model):
+        with evaluating(model, decoding, device):
             model.step(memory, state, previous)
 
     found = [Work(TRAINING, scope, source, batch * words, train), Work(STEP, scope, source, batch, step)]

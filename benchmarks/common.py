@@ -12,16 +12,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import torch
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 WORKERS = ROOT / "benchmarks" / "workers"
 
 
-def machine() -> str:
-    """Processor and number of cores."""
+def machine(device: str = "cpu") -> str:
+    """Processor and number of cores, and the GPU where it is one."""
     facts = dict(line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line)
     model = next((value.strip() for key, value in facts.items() if key.strip() == "model name"), "unknown processor")
-    return f"{model}, {len(os.sched_getaffinity(0))} cores"
+    gpu = f", {torch.cuda.get_device_name()}" if device == "cuda" else ""
+    return f"{model}, {len(os.sched_getaffinity(0))} cores{gpu}"
 
 
 def write_csv(path: Path | None, rows: Sequence[Mapping[str, Any]]) -> None:

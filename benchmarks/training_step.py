@@ -1,4 +1,5 @@
-"""Target words a second of a training step (forward, backward, clipping, SGD), plain path against fast path.
+"""Target words a second of a training step (forward, backward, clipping, SGD), plain path against fast path, on a GPU
+also the fast path recorded as a CUDA graph.
 
 The variants and paths take turns, so that whatever else the machine does falls on all alike; each figure is the median
 of the turns. Utilisation is the arithmetic of the model's products (3 times the forward pass) over what the machine's
@@ -22,12 +23,13 @@ from nmt.attention import AttentionConfig
 from nmt.interface import Batch
 from nmt.luong import LuongConfig, LuongModel
 from nmt.optimiser import TrainingConfig, make_optimiser
+from nmt.recorded import CudaRecorder
 from nmt.training import step as training_step
 
 VARIANTS = ["none", "none-feed", "global-location-feed", "global-dot-feed", "global-general-feed"]
 VARIANTS += ["global-concat-feed", "local-m-general-feed", "local-p-dot-feed", "local-p-general-feed", "global-general"]
 COLUMNS = ["variant", "path", "layers", "hidden", "vocabulary", "batch", "words", "threads", "milliseconds"]
-COLUMNS += ["words_per_second", "speedup", "utilisation", "gflops", "torch", "device"]
+COLUMNS += ["words_per_second", "speedup", "utilisation", "gflops", "torch", "device", "precision"]
 
 
 def parse_variant(variant: str) -> tuple[AttentionConfig | None, bool]:
@@ -46,13 +48,13 @@ def make_batch(vocabulary: int, size: int, words: int, device: str) -> Batch:
     return Batch(source, length, target.roll(1, 1), target, length)
 
 
-def make_step(config: LuongConfig, batch: Batch, device: str) -> Callable[[], None]:
-    """One update as training makes it."""
+def make_step(config: LuongConfig, batch: Batch, device: str, precision: str, recorded: bool) -> Callable[[], None]:
+    """One update as training makes it; recorded as training on a GPU does, but for reading the batch."""
     torch.manual_seed(1)
     model = LuongModel(config)
     model.initialise(torch.Generator().manual_seed(1))
     model.to(device).train()
-    training = TrainingConfig(batch_size=len(batch.source))
+    training = TrainingConfig(batch_size=len(batch.source), precision=precision)
     optimiser = make_optimiser(model, training)
     optimiser.learning_rate = 0.1
     go_on = torch.tensor(False, device=device)  # not stopped
@@ -60,6 +62,10 @@ def make_step(config: LuongConfig, batch: Batch, device: str) -> Callable[[], No
     def step() -> None:
         training_step(model, batch, training, optimiser, go_on)
 
+    if recorded:
+        recorder = CudaRecorder(torch.device(device))
+        recorder.run(step)
+        return recorder.record(step).replay
     return step
 
 
@@ -72,9 +78,10 @@ def seconds(work: Callable[[], object], device: str) -> float:
     return time.perf_counter() - start
 
 
-def product_rate(device: str, size: int = 1024) -> float:
+def product_rate(device: str, precision: str = "float32") -> float:
     """Floating-point operations a second of a square product, the best of ten."""
-    a, b, out = torch.randn(3, size, size, device=device)
+    size = 1024 if device == "cpu" else 8192
+    a, b, out = torch.randn(3, size, size, device=device, dtype=getattr(torch, precision))
     return 2 * size**3 / min(seconds(lambda: torch.mm(a, b, out=out), device) for _ in range(10))
 
 
@@ -90,9 +97,14 @@ def operations(config: LuongConfig, words: int) -> float:
     return 3 * total
 
 
-def measure(configs: dict[tuple[str, str], LuongConfig], batch: Batch, runs: int, device: str) -> dict:
-    """Median seconds of a step of each."""
-    steps = {key: make_step(config, batch, device) for key, config in configs.items()}
+def measure(
+    configs: dict[tuple[str, str], LuongConfig], batch: Batch, runs: int, device: str, precision: str
+) -> dict[tuple[str, str], float]:
+    """Median seconds of a step of each variant and path."""
+    steps = {
+        (name, path): make_step(config, batch, device, precision, path == "recorded")
+        for (name, path), config in configs.items()
+    }
     taken: dict[tuple[str, str], list[float]] = {key: [] for key in steps}
     for turn in range(runs + 2):
         for key, step in steps.items():
@@ -110,6 +122,7 @@ def main(
     words: Annotated[int, typer.Option(help="words of a sentence, `</s>` included")] = 12,
     dropout: Annotated[float, typer.Option(help="share of a layer's input that is dropped")] = 0.0,
     threads: Annotated[int, typer.Option(help="of torch")] = 1,
+    precision: Annotated[str, typer.Option(help="float32 or bfloat16")] = "float32",
     runs: Annotated[int, typer.Option(help="timed steps, of which the median is taken")] = 30,
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
     variant: Annotated[list[str] | None, typer.Option(help="SCOPE-SCORE[-feed] or none[-feed]; repeatable")] = None,
@@ -120,21 +133,21 @@ def main(
     configs = {}
     for name in variant or VARIANTS:
         attention, feed = parse_variant(name)
-        for path in ("plain", "fast"):
+        for path in ("plain", "fast") if device == "cpu" else ("plain", "fast", "recorded"):
             configs[name, path] = LuongConfig(
                 source_vocabulary=vocabulary, target_vocabulary=vocabulary, layers=layers, hidden=hidden,
-                embedding=hidden, dropout=dropout, input_feeding=feed, attention=attention, fast=path == "fast",
+                embedding=hidden, dropout=dropout, input_feeding=feed, attention=attention, fast=path != "plain",
             )  # fmt: skip
-    rate = product_rate(device)
-    taken = measure(configs, make_batch(vocabulary, batch, words, device), runs, device)
-    rate = max(rate, product_rate(device))
+    rate = product_rate(device, precision)
+    taken = measure(configs, make_batch(vocabulary, batch, words, device), runs, device, precision)
+    rate = max(rate, product_rate(device, precision))
     rows = []
     for (name, path), median in taken.items():
         speed = batch * words / median
         utilisation = operations(configs[name, path], words) * speed / rate
         row = [name, path, layers, hidden, vocabulary, batch, words, threads, f"{median * 1e3:.2f}", f"{speed:.0f}"]
         row += [f"{taken[name, 'plain'] / median:.2f}", f"{utilisation:.3f}", f"{rate / 1e9:.0f}"]
-        rows.append([*row, torch.__version__, device])
+        rows.append([*row, torch.__version__, device, precision])
     if output is None:
         csv.writer(sys.stdout).writerows([COLUMNS, *rows])
         return

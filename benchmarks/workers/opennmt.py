@@ -22,7 +22,7 @@ def options(sizes: dict[str, Any]) -> Namespace:
     flags = "-data {} -src_vocab none -encoder_type rnn -decoder_type rnn -rnn_type LSTM -input_feed 1"
     flags += " -global_attention general -dropout 0 -optim sgd -learning_rate 0.1 -max_grad_norm 5 -batch_type sents"
     flags += f" -layers {sizes['layers']} -hidden_size {sizes['hidden']} -word_vec_size {sizes['hidden']}"
-    flags += f" -batch_size {sizes['batch']}"
+    flags += f" -batch_size {sizes['batch']}" + " -world_size 1 -gpu_ranks 0" * (sizes["device"] == "cuda")
     opt = parser.parse_args(flags.split())
     ArgumentParser.update_model_opts(opt)
     ArgumentParser.validate_model_opts(opt)
@@ -42,4 +42,9 @@ def vocabularies(size: int) -> dict[str, Any]:
 def build(sizes: dict[str, Any]) -> tuple[Namespace, dict[str, Any], NMTModel]:
     """Options, vocabularies and the model."""
     opt, vocabs = options(sizes), vocabularies(sizes["vocabulary"])
-    return opt, vocabs, build_model(opt, opt, vocabs, None, -1)
+    return opt, vocabs, build_model(opt, opt, vocabs, None, gpu(sizes))
+
+
+def gpu(sizes: dict[str, Any]) -> int:
+    """Its number for the device."""
+    return 0 if sizes["device"] == "cuda" else -1

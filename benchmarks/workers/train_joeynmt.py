@@ -39,15 +39,15 @@ def main() -> None:
     settings |= {"normalization": "batch", "batch_size": sizes["batch"], "epochs": 1}
     arguments = parse_train_args(settings)
     model.loss_function = arguments.loss, arguments.label_smoothing
-    device = torch.device("cpu")
-    autocast = {"device_type": "cpu", "enabled": False}
-    manager = TrainManager(1, model, None, device, autocast=autocast, train_args=arguments)
+    device = torch.device(sizes["device"])
+    autocast = {"device_type": device.type, "enabled": False}
+    manager = TrainManager(1, model.to(device), None, device, autocast=autocast, train_args=arguments)
 
     batch, length = sizes["batch"], sizes["words"]
-    source = random_words(sizes["vocabulary"], 4, batch, length + 1)
-    target = random_words(sizes["vocabulary"], 4, batch, length + 1)
+    source = random_words(sizes, 4, batch, length + 1)
+    target = random_words(sizes, 4, batch, length + 1)
     source[:, -1], target[:, 0], target[:, -1] = EOS, BOS, EOS
-    source_length = torch.full((batch,), length + 1)
+    source_length = torch.full((batch,), length + 1, device=device)
     made = Batch(source, source_length, None, target, None, torch.arange(batch), device, PAD, EOS)
     steps = Steps()
     while True:  # as its train_and_validate
@@ -55,7 +55,7 @@ def main() -> None:
         manager.clip_grad_fun(parameters=model.parameters())
         manager.optimizer.step()
         model.zero_grad()
-        steps.done(loss / length)
+        steps.done(lambda loss=loss: loss / length)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,13 @@ def main() -> None:
     vocabulary, hidden, words = sizes["vocabulary"], sizes["hidden"], sizes["words"]
     model = LuongModel(
         LuongConfig(
-            vocabulary, vocabulary, sizes["layers"], hidden, hidden, input_feeding=True, attention=AttentionConfig()
+            vocabulary,
+            vocabulary,
+            sizes["layers"],
+            hidden,
+            hidden,
+            input_feeding=True,
+            attention=AttentionConfig(sizes["scope"]),
         )
     )
     model.initialise(torch.Generator().manual_seed(1))
@@ -42,18 +49,20 @@ def main() -> None:
             super().__init__(total=1, done=0, shown=False)
             self.steps = Steps()
 
-        def trained(self, update: int, words: int, cost: object) -> None:
-            self.steps.done(cost())
+        def trained(self, update: int, words: int, cost: Callable[[], float]) -> None:
+            self.steps.done(cost)
 
     training.Progress = Turns
-    config = TrainingConfig(batch_size=sizes["batch"], learning_rate=0.1, epochs=10**6, halve_after=None)
+    config = TrainingConfig(
+        batch_size=sizes["batch"], learning_rate=0.1, epochs=10**6, halve_after=None, precision=sizes["precision"]
+    )
     with tempfile.TemporaryDirectory() as folder:
         corpora = []
         for name, sentences in (("train", 200 * sizes["batch"]), ("dev", 1)):
             source = random_text(Path(folder) / f"{name}.source", vocabulary, sentences, words)
             target = random_text(Path(folder) / f"{name}.target", vocabulary, sentences, words - 1)  # and `</s>`
             corpora.append(ParallelCorpus(source, target))
-        training.train(model, *corpora, config, seed=1, state_dir=Path(folder) / "state")
+        training.train(model, *corpora, config, seed=1, state_dir=Path(folder) / "state", device=sizes["device"])
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -48,19 +49,20 @@ class Steps:
         self.wait()
 
     def wait(self) -> None:
-        self.left, self.seconds = receive()["steps"], []
+        self.wanted = self.left = receive()["steps"]
         self.start = time.perf_counter()
 
-    def done(self, loss: float) -> None:
-        """A step is over; its loss is told, so that a system that computes nonsense is seen."""
-        now = time.perf_counter()
-        self.seconds.append(now - self.start)
-        self.start = now
-        if len(self.seconds) == self.left:
-            reply(seconds=self.seconds, loss=loss)
+    def done(self, loss: Callable[[], float]) -> None:
+        """A step is over. After a turn's last its loss is asked for, which on a GPU waits for all of them, and told,
+        so that a system that computes nonsense is seen.
+        """
+        self.left -= 1
+        if self.left == 0:
+            value = float(loss())
+            reply(seconds=(time.perf_counter() - self.start) / self.wanted, loss=value)
             self.wait()
 
 
-def random_words(vocabulary: int, specials: int, *shape: int) -> torch.Tensor:
-    """Words that are no specials; int64."""
-    return torch.randint(specials, vocabulary, shape)
+def random_words(sizes: dict[str, Any], specials: int, *shape: int) -> torch.Tensor:
+    """Words that are no specials; int64, on the device."""
+    return torch.randint(specials, sizes["vocabulary"], shape, device=sizes["device"])

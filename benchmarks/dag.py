@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -91,6 +92,7 @@ def main(
     name: Annotated[str, typer.Argument(help="an experiment, config/NAME.yaml")] = "miniature",
     cores: Annotated[int, typer.Option(help="of snakemake")] = os.cpu_count() or 1,
     output: Annotated[Path | None, typer.Option(help="CSV file to write; otherwise to the screen")] = None,
+    keep: Annotated[Path | None, typer.Option(help="folder to leave the clone in, with its results")] = None,
 ) -> None:
     """Run an experiment in a fresh clone and say where its time went."""
     with tempfile.TemporaryDirectory() as folder:
@@ -106,6 +108,8 @@ def main(
         records = [json.loads(path.read_text(encoding="utf-8")) for path in watched.iterdir()]
         describe = ["git", "-C", str(clone), "describe", "--always"]
         commit = subprocess.run(describe, check=True, capture_output=True, text=True).stdout.strip()
+        if keep is not None:
+            shutil.move(clone, keep)
     kinds = dict(sorted(summed(records).items(), key=lambda item: -item[1]["cpu"]))
     everything = resource.getrusage(resource.RUSAGE_CHILDREN)
     total = {key: sum(kind[key] for kind in kinds.values()) for key in ("processes", "start", "imports", "work")}

@@ -7,7 +7,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,15 @@ def write_csv(path: Path | None, rows: Sequence[Mapping[str, Any]]) -> None:
         file.flush()
     for file in files[1:]:
         file.close()
+
+
+def seconds(work: Callable[[], object], device: str) -> float:
+    """Wall time of one call."""
+    start = time.perf_counter()
+    work()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
 
 
 class Worker:

@@ -13,7 +13,6 @@ import ctypes
 import gc
 import platform
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from unittest.mock import patch
 
 import torch
 import typer
-from common import machine
+from common import machine, seconds
 from torch import Tensor
 
 from nmt import fused
@@ -102,15 +101,6 @@ def works(model: LuongModel, scope: str, source: int, batch: int, words: int, be
 
     found = [Work(TRAINING, scope, source, batch * words, train), Work(STEP, scope, source, batch, step)]
     return [Work(ENCODER, "any", source, batch * words, encode_and_back), *found] if scope == "global" else found
-
-
-def seconds(work: Callable[[], object], device: str) -> float:
-    """Wall time of one call."""
-    start = time.perf_counter()
-    work()
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 def megabytes(work: Callable[[], object], device: str) -> float:

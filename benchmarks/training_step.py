@@ -11,13 +11,13 @@ from __future__ import annotations
 import csv
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import torch
 import typer
+from common import seconds
 
 from nmt.attention import AttentionConfig
 from nmt.interface import Batch
@@ -67,15 +67,6 @@ def make_step(config: LuongConfig, batch: Batch, device: str, precision: str, re
         recorder.run(step)
         return recorder.record(step).replay
     return step
-
-
-def seconds(work: Callable[[], object], device: str) -> float:
-    """Wall time of one call."""
-    start = time.perf_counter()
-    work()
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 def product_rate(device: str, precision: str = "float32") -> float:

@@ -1,9 +1,9 @@
 """Sentences a second of batched beam search: this package and OpenNMT-py in turns, on a CPU, with the same weights.
 
-The model (2 x 256, vocabulary 8,000, input feeding, general score) is trained here for a minute or so to repeat
-sentences that count up, so that its distributions are as sharp as a trained model's and hypotheses end by themselves.
-Both systems search it in their own process and their own Python; OpenNMT-py at the fastest of a few batch sizes. The
-share of sentences that both translate alike is told: their rules for when to stop differ.
+The model (input feeding, general score; 2 x 256 with 8,000 words, or the miniature's size) is trained here for a minute
+or so to repeat sentences that count up, so that its distributions are as sharp as a trained model's and hypotheses end
+by themselves. Both systems search it in their own process and their own Python; OpenNMT-py at the fastest of a few
+batch sizes. The share of sentences that both translate alike is told: their rules for when to stop differ.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from nmt.batching import make_batch
 from nmt.luong import LuongConfig, LuongModel
 from nmt.vocab import BOS, SPECIALS
 
-SIZES = {"layers": 2, "hidden": 256, "vocabulary": 8000}
+SIZES = {
+    "2 x 256": {"layers": 2, "hidden": 256, "vocabulary": 8000, "threads": 2},
+    "miniature": {"layers": 1, "hidden": 96, "vocabulary": 800, "threads": 1},
+}
 COUNTED = 40  # words that occur
 BATCHES = (16, 32, 64, 128)  # sentences, of which OpenNMT-py's fastest is taken
 
@@ -34,14 +37,14 @@ def draw(rng: np.random.Generator, pairs: int, shortest: int, longest: int) -> l
     return [len(SPECIALS) + (rng.integers(COUNTED) + np.arange(length)) % COUNTED for length in lengths]
 
 
-def train(path: Path, updates: int) -> None:
+def train(path: Path, sizes: dict[str, int], updates: int) -> None:
     """Write the weights and 3,000 sentences to translate.
 
     Only the words that occur are trained. The others get embeddings of zero and twice the output row of `<s>`, which
     never occurs either, so that the softmax is as wide as asked for and gives them next to nothing.
     """
     rng = np.random.default_rng(1)
-    known, layers, hidden = len(SPECIALS) + COUNTED, SIZES["layers"], SIZES["hidden"]
+    known, layers, hidden = len(SPECIALS) + COUNTED, sizes["layers"], sizes["hidden"]
     model = LuongModel(
         LuongConfig(known, known, layers, hidden, hidden, input_feeding=True, attention=AttentionConfig())
     )
@@ -60,7 +63,7 @@ def train(path: Path, updates: int) -> None:
             print(f"update {update} of {updates}: cost a word {loss.item():.3f}", file=sys.stderr)
     weights, never = model.state_dict(), 2 * model.output.weight.detach()[BOS]
     for name, row in (("source_embedding", 0 * never), ("target_embedding", 0 * never), ("output", never)):
-        new = row.expand(SIZES["vocabulary"] - known, hidden)
+        new = row.expand(sizes["vocabulary"] - known, hidden)
         weights[f"{name}.weight"] = torch.cat([weights[f"{name}.weight"], new])
     sources = [sentence.tolist() for sentence in draw(rng, 3000, 5, 28)]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +86,7 @@ def measure(workers: list[Worker], beam: int, sentences: int, turns: int, shown:
     for worker, median in zip(workers, medians, strict=True):
         found = answers[worker][0]["translations"]
         rows.append({
-            "beam": beam, "system": worker.facts["system"], **shown,
+            **shown, "beam": beam, "system": worker.facts["system"],
             "batch": fastest[worker].get("batch", ""),
             "sentences": sentences,
             "seconds": f"{median:.2f}",
@@ -100,25 +103,29 @@ def measure(workers: list[Worker], beam: int, sentences: int, turns: int, shown:
 
 def main(
     opennmt: Annotated[Path | None, typer.Option(help="Python that has OpenNMT-py 3.5.1")] = None,
+    size: Annotated[list[str] | None, typer.Option(help=f"of {', '.join(SIZES)}; repeatable; all if left out")] = None,
     beam: Annotated[list[int] | None, typer.Option(help="repeatable; 5 and 12 if left out")] = None,
     sentences: Annotated[int, typer.Option(help="to translate")] = 64,
-    threads: Annotated[int, typer.Option(help="of torch")] = 2,
     turns: Annotated[int, typer.Option(help="of each system, after one to warm up")] = 5,
     updates: Annotated[int, typer.Option(help="to train for, if the model is not there")] = 150,
-    model: Annotated[Path, typer.Option(help="made if it is not there")] = ROOT / "results" / "benchmarks" / "model.pt",
+    models: Annotated[Path, typer.Option(help="folder of the models; made if not there")] = ROOT / "results" / "search",
     output: Annotated[Path, typer.Option(help="CSV file")] = RESULTS / "decoding_cpu.csv",
 ) -> None:
     """Measure ours, and OpenNMT-py beside it if its Python is given."""
-    torch.set_num_threads(threads)
-    if not model.exists():
-        train(model, updates)
-    sizes = {**SIZES, "threads": threads, "model": str(model.resolve()), "sentences": sentences}
+    rows = []
     pythons = {"decode_ours": Path(sys.executable), "decode_opennmt": opennmt}
-    workers = [Worker(python, script, sizes) for script, python in pythons.items() if python is not None]
-    shown = {**SIZES, "threads": threads}
-    write_csv(output, [row for b in beam or (5, 12) for row in measure(workers, b, sentences, turns, shown)])
-    for worker in workers:
-        worker.close()
+    for name in size or SIZES:
+        sizes, model = SIZES[name], models / f"{name.replace(' ', '')}.pt"
+        torch.set_num_threads(sizes["threads"])
+        if not model.exists():
+            train(model, sizes, updates)
+        asked = {**sizes, "device": "cpu", "model": str(model.resolve()), "sentences": sentences}
+        workers = [Worker(python, script, asked) for script, python in pythons.items() if python is not None]
+        for b in beam or (5, 12):
+            rows += measure(workers, b, sentences, turns, {"what": f"{name}, beam {b}", **sizes})
+        for worker in workers:
+            worker.close()
+    write_csv(output, rows)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class Figure:
 
 FIGURES = {
     "training_cpu": Figure("size", "system", "words_per_second", "Training on a CPU: target words a second"),
-    "decoding_cpu": Figure("beam", "system", "sentences_per_second", "Beam search on a CPU: sentences a second"),
+    "decoding_cpu": Figure("what", "system", "sentences_per_second", "Beam search on a CPU: sentences a second"),
 }
 
 

@@ -83,10 +83,9 @@ def test_every_path_of_a_step_is_measured(tmp_path: Path) -> None:
     assert all(float(row["words_per_second"]) > 0 for row in rows)
 
 
-def test_our_search_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_search_is_measured(tmp_path: Path) -> None:
     sizes = {"layers": 1, "hidden": 8, "vocabulary": 300}
-    monkeypatch.setattr(decoding, "SIZES", sizes)
-    decoding.train(tmp_path / "model.pt", updates=1)
+    decoding.train(tmp_path / "model.pt", sizes, updates=1)
     assert torch.load(tmp_path / "model.pt")["weights"]["output.weight"].shape == (300, 8)
     asked = {**sizes, "threads": 1, "model": str(tmp_path / "model.pt"), "sentences": 3}
     worker = common.Worker(sys.executable, "decode_ours", asked)

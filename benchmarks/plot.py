@@ -6,23 +6,22 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import typer
 from common import RESULTS
 from matplotlib.axes import Axes
 
 from nmt.files import atomic_path
+from workflow.plotting import COLOURS, pyplot
 
 
 @dataclass(frozen=True)
 class Figure:
-    """How to draw a CSV file's rows: `value` over `x`, one colour each `series`; bars, or lines where x is a number."""
+    """How to draw a CSV file's rows: bars of `value` over `x`, one colour each `series`."""
 
     x: str
     series: str
     value: str
     title: str
-    lines: bool = False
 
 
 FIGURES = {
@@ -37,35 +36,28 @@ def draw(rows: list[dict[str, str]], figure: Figure, axes: Axes) -> None:
     names = list(dict.fromkeys(row[figure.series] for row in rows))
     for number, name in enumerate(names):
         points = {row[figure.x]: float(row[figure.value]) for row in rows if row[figure.series] == name}
-        if figure.lines:
-            axes.plot([float(x) for x in points], list(points.values()), marker="o", label=name)
-            continue
         width = 0.8 / len(names)
         offsets = [places.index(x) + (number - (len(names) - 1) / 2) * width for x in points]
-        bars = axes.bar(offsets, list(points.values()), width * 0.95, label=name)
+        bars = axes.bar(offsets, list(points.values()), width * 0.95, label=name, color=COLOURS[number])
         axes.bar_label(bars, fmt="{:,.0f}", fontsize=8)
-    if not figure.lines:
-        axes.set_xticks(range(len(places)), places)
-    axes.set_xlabel(figure.x.replace("_", " "))
-    axes.set_ylim(bottom=0)
+    axes.set_xticks(range(len(places)), places)
+    axes.grid(visible=False, axis="x")
     axes.set_title(figure.title, loc="left", fontsize=10)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend()
 
 
 def main(results: Path = RESULTS) -> None:
     """Draw every figure whose CSV file is there."""
-    plt.rcParams["svg.hashsalt"] = "benchmarks"  # the same bytes from the same numbers
     for name, figure in FIGURES.items():
         path = results / f"{name}.csv"
         if not path.exists():
             continue
-        canvas, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+        canvas, axes = pyplot.subplots(figsize=(6.4, 3.4), layout="constrained")
         with path.open(encoding="utf-8") as file:
             draw(list(csv.DictReader(file)), figure, axes)
         with atomic_path(path.with_suffix(".svg")) as temporary:
             canvas.savefig(temporary, format="svg", metadata={"Date": None})
-        plt.close(canvas)
+        pyplot.close(canvas)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import signal
 from pathlib import Path
 
 import yaml
+from snakemake import benchmark
 from snakemake.exceptions import WorkflowError
 
 from workflow import experiment
@@ -24,6 +25,10 @@ os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [str(ROOT), os.getenv(
 # Slurm's warning before a time limit goes to every process of a job; whoever does not take it up, as training does, is
 # not to end by it. A signal that is ignored here is ignored in the jobs too.
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+# Seconds between two looks at a job's memory in its first minute; snakemake's 0.5 cost the run of config/tiny.yaml 5 of
+# the 12 seconds that snakemake itself took (benchmarks/dag.py).
+benchmark.BENCHMARK_INTERVAL_SHORT = 2.0
 
 try:
     for path in workflow.configfiles:

@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from nmt.provenance import processor
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 WORKERS = ROOT / "benchmarks" / "workers"
@@ -22,10 +24,8 @@ WORKERS = ROOT / "benchmarks" / "workers"
 
 def machine(device: str = "cpu") -> str:
     """Processor and number of cores, and the GPU where it is one."""
-    facts = dict(line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line)
-    model = next((value.strip() for key, value in facts.items() if key.strip() == "model name"), "unknown processor")
     gpu = f", {torch.cuda.get_device_name()}" if device == "cuda" else ""
-    return f"{model}, {len(os.sched_getaffinity(0))} cores{gpu}"
+    return f"{processor()}, {len(os.sched_getaffinity(0))} cores{gpu}"
 
 
 def write_csv(path: Path | None, rows: Sequence[Mapping[str, Any]]) -> None:

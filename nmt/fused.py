@@ -431,10 +431,8 @@ class Attend:
         torch.mm(hidden, self.transposed, out=queries)
         scores = self.score.step(t, hidden, query, self.scope.aim(t, centre))
         weights = self.scope.step(t, scores)  # (batch, seen)
-        context = torch.bmm(weights.unsqueeze(1), self.seen.take(t, self.projected)).squeeze(
-            1
-        )  # (batch, hidden) W_c1 c_t
-        return squash(attentional.add_(context), self.minus_one)
+        context = torch.bmm(weights.unsqueeze(1), self.seen.take(t, self.projected))  # (batch, 1, hidden) W_c1 c_t
+        return squash(attentional.add_(context.squeeze(1)), self.minus_one)
 
     def alignment(self) -> Tensor:
         """a_t of all steps; (batch, time, source)."""

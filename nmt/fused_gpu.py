@@ -74,11 +74,8 @@ class Layer:
     def step(self, t: int) -> None:
         """Write h_t to states[t + 1] and to its reader, once inputs[t] is written."""
         self.gates[t].addmm_(self.read[t], self.weight.t(), beta=self.beta)
-        kernels().lstm_step(self.gates[t], *self.cells[t : t + 2], self.states[t + 1], *self.reader(t))
-
-    def reader(self, t: int) -> tuple[Tensor | None, Tensor | None]:
-        """Where h_t is to be written as well, and with which mask."""
-        return at(self.readers, t), at(self.masks, t)
+        reader = (at(self.readers, t), at(self.masks, t))
+        kernels().lstm_step(self.gates[t], *self.cells[t : t + 2], self.states[t + 1], *reader)
 
     def prepare(self) -> None:
         """Start of the backward pass."""
@@ -87,10 +84,8 @@ class Layer:
 
     def back(self, t: int, d_read: Tensor | None, d_output: Tensor | None) -> Tensor:
         """Gradient of inputs[t]; d_read: of what the reader got of h_t, d_output: of h_t itself."""
-        mask = at(self.masks, t)
-        kernels().lstm_back(
-            self.gates[t], *self.cells[t : t + 2], d_read, mask, d_output, self.d_later, self.d_cell
-        )  # fmt: skip
+        read_by = (d_read, at(self.masks, t), d_output, self.d_later)
+        kernels().lstm_back(self.gates[t], *self.cells[t : t + 2], *read_by, self.d_cell)
         d_all = self.gates[t] @ self.weight  # (batch, read)
         self.d_later = d_all[:, -self.size :]
         return d_all[:, : -self.size]

@@ -149,6 +149,44 @@ def window(
     return first, end, centre
 
 
+@triton.jit
+def block(table, row, source, position, end, start, SIZE: tl.constexpr, BLOCK_H: tl.constexpr):
+    """BLOCK_H features from `start` of a sentence's positions, zero from `end` on; (positions, BLOCK_H)."""
+    feature = start + tl.arange(0, BLOCK_H)
+    place = table + (row.to(tl.int64) * source + position[:, None]) * SIZE + feature[None, :]
+    return load(place, (position[:, None] < end) & (feature[None, :] < SIZE))
+
+
+@triton.jit
+def products(
+    table, vector, out, row, source, first, end,
+    SIZE: tl.constexpr, ALL: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_H: tl.constexpr,
+):  # fmt: skip
+    """out[s] = table[row, s] . vector for the positions looked at."""
+    for s in range(0, ALL, BLOCK_S):
+        position = first + s + tl.arange(0, BLOCK_S)
+        total = tl.zeros([BLOCK_S], tl.float32)
+        for start in range(0, SIZE, BLOCK_H):
+            feature = start + tl.arange(0, BLOCK_H)
+            values = block(table, row, source, position, end, start, SIZE, BLOCK_H)
+            total += tl.sum(values * load(vector + feature, feature < SIZE)[None, :], 1)
+        tl.store(out + position, total, position < end)
+
+
+@triton.jit
+def weighted_sum(
+    table, weights, row, source, first, end, start,
+    SIZE: tl.constexpr, ALL: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_H: tl.constexpr,
+):  # fmt: skip
+    """sum_s weights[s] table[row, s] over the positions looked at, BLOCK_H features from `start`."""
+    total = tl.zeros([BLOCK_H], tl.float32)
+    for s in range(0, ALL, BLOCK_S):
+        position = first + s + tl.arange(0, BLOCK_S)
+        values = block(table, row, source, position, end, start, SIZE, BLOCK_H)
+        total += tl.sum(values * load(weights + position, position < end)[:, None], 0)
+    return total
+
+
 @triton.jit(do_not_specialize=["step", "source"])
 def attend_step_kernel(
     state, keys, projected, queries, weigh, share, weights, length, reader, mask,
@@ -170,15 +208,7 @@ def attend_step_kernel(
         tl.store(share + row, tl.sigmoid(tl.sum(logit, 0)))
         tl.debug_barrier()
     first, end, centre = window(row, step, length, share, source, SCOPE, MASKED, HALF, SHIFT)
-    for s in range(0, ALL, BLOCK_S):
-        position = first + s + tl.arange(0, BLOCK_S)
-        score = tl.zeros([BLOCK_S], tl.float32)
-        for start in range(0, SIZE, BLOCK_H):
-            real = start + column < SIZE
-            place = keys + (row.to(tl.int64) * source + position[:, None]) * SIZE + start + column[None, :]
-            key = load(place, (position[:, None] < end) & real[None, :])
-            score += tl.sum(key * load(state + row * state_row + start + column, real)[None, :], 1)
-        tl.store(weight + position, score, position < end)
+    products(keys, state + row * state_row, weight, row, source, first, end, SIZE, ALL, BLOCK_S, BLOCK_H)
     tl.debug_barrier()
     looking = first + tl.arange(0, ALL)
     looked = looking < end
@@ -196,13 +226,8 @@ def attend_step_kernel(
     tl.debug_barrier()
     for start in range(0, SIZE, BLOCK_H):
         real = start + column < SIZE
-        total = load(query + start + column, real)  # W_c2 h_t
-        for s in range(0, ALL, BLOCK_S):
-            position = first + s + tl.arange(0, BLOCK_S)
-            place = projected + (row.to(tl.int64) * source + position[:, None]) * SIZE + start + column[None, :]
-            value = load(place, (position[:, None] < end) & real[None, :])
-            total += tl.sum(value * load(weight + position, position < end)[:, None], 0)
-        attentional = tanh(total)
+        context = weighted_sum(projected, weight, row, source, first, end, start, SIZE, ALL, BLOCK_S, BLOCK_H)
+        attentional = tanh(load(query + start + column, real) + context)  # of W_c2 h_t + W_c1 c_t
         tl.store(query + start + column, attentional, real)
         if reader is not None:
             if mask is not None:
@@ -234,15 +259,7 @@ def attend_back_kernel(
         tl.store(d_query + start + column, d_attentional * (1 - attentional * attentional), real)
     tl.debug_barrier()
     first, end, centre = window(row, step, length, share, source, SCOPE, MASKED, HALF, SHIFT)
-    for s in range(0, ALL, BLOCK_S):
-        position = first + s + tl.arange(0, BLOCK_S)
-        d_weight = tl.zeros([BLOCK_S], tl.float32)
-        for start in range(0, SIZE, BLOCK_H):
-            real = start + column < SIZE
-            place = projected + (row.to(tl.int64) * source + position[:, None]) * SIZE + start + column[None, :]
-            value = load(place, (position[:, None] < end) & real[None, :])
-            d_weight += tl.sum(value * load(d_query + start + column, real)[None, :], 1)
-        tl.store(d_score + position, d_weight, position < end)
+    products(projected, d_query, d_score, row, source, first, end, SIZE, ALL, BLOCK_S, BLOCK_H)
     tl.debug_barrier()
     looking = first + tl.arange(0, ALL)
     looked = looking < end
@@ -268,12 +285,7 @@ def attend_back_kernel(
     tl.debug_barrier()
     for start in range(0, SIZE, BLOCK_H):
         real = start + column < SIZE
-        total = tl.zeros([BLOCK_H], tl.float32)
-        for s in range(0, ALL, BLOCK_S):
-            position = first + s + tl.arange(0, BLOCK_S)
-            place = keys + (row.to(tl.int64) * source + position[:, None]) * SIZE + start + column[None, :]
-            key = load(place, (position[:, None] < end) & real[None, :])
-            total += tl.sum(key * load(d_score + position, position < end)[:, None], 0)
+        total = weighted_sum(keys, d_score, row, source, first, end, start, SIZE, ALL, BLOCK_S, BLOCK_H)
         tl.store(d_state + row * SIZE + start + column, total, real)
         if SCOPE == PREDICTIVE:
             squashed = load(query + SIZE + start + column, real)

@@ -143,11 +143,12 @@ class Optimiser:
         if rate.is_cuda and fused_gpu.HAS_TRITON:
             self._step_on_gpu(found, rate, stopped)
         elif not stopped:
+            alpha = -rate.item()
             for gradient in found:
                 if gradient.rows is None:
-                    gradient.parameter.add_(gradient.values, alpha=-rate.item())
+                    gradient.parameter.add_(gradient.values, alpha=alpha)
                 else:
-                    gradient.parameter.index_add_(0, gradient.rows, gradient.values, alpha=-rate.item())
+                    gradient.parameter.index_add_(0, gradient.rows, gradient.values, alpha=alpha)
 
     def _step_on_gpu(self, found: list[Gradient], rate: Tensor, stopped: Tensor) -> None:
         for gradient in found:

@@ -63,6 +63,7 @@ def device_name(device: torch.device | str) -> str:
 
 
 def processor() -> str:
+    """The processor's name, as Linux gives it; elsewhere the kind of machine."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
